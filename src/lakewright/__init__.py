@@ -1,0 +1,1 @@
+"""Lakewright: the Python home of lake tables."""

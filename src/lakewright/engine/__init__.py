@@ -1,0 +1,1 @@
+"""Engines that run task functions: Spark, and threads of this process."""

@@ -1,0 +1,1 @@
+"""The local engine: threads and pyarrow, no JVM."""

@@ -1,0 +1,100 @@
+"""Options: each is declared once, and the reference page is written from the declarations."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from lakewright.model.errors import InvalidOption
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Option(Generic[T]):
+    """One named setting: its key, how text becomes a value, its default and its sense.
+
+    ``old_keys`` are other names under which the value is accepted (Hudi's own names among
+    them); the first key that is present wins, in the order ``key``, then ``old_keys``.
+    """
+
+    key: str
+    parse: Callable[[str], T]
+    default: T
+    doc: str
+    since: str
+    allowed: str
+    old_keys: tuple[str, ...] = ()
+
+    def read(self, values: Mapping[str, str]) -> T:
+        """Return the parsed value; an absent key gives the default, an empty text does not."""
+        for key in (self.key, *self.old_keys):
+            if key in values:
+                try:
+                    return self.parse(values[key])
+                except ValueError as cause:
+                    raise InvalidOption(
+                        f"{key}: {values[key]!r} is not allowed.",
+                        next_step=f"Allowed: {self.allowed}.",
+                        key=key,
+                        value=values[key],
+                    ) from cause
+        return self.default
+
+    def given(self, values: Mapping[str, str]) -> bool:
+        """Say whether any of the option's names is present."""
+        return any(key in values for key in (self.key, *self.old_keys))
+
+
+_DECLARED: dict[str, Option[Any]] = {}
+
+
+def declare(
+    key: str,
+    parse: Callable[[str], T],
+    default: T,
+    *,
+    doc: str,
+    since: str,
+    allowed: str,
+    old_keys: tuple[str, ...] = (),
+) -> Option[T]:
+    """Declare an option, once for the whole program; a second declaration of a name is a bug."""
+    option = Option(key, parse, default, doc, since, allowed, old_keys)
+    for name in (key, *old_keys):
+        if name in _DECLARED:
+            raise AssertionError(f"option {name!r} is declared twice")
+    for name in (key, *old_keys):
+        _DECLARED[name] = option
+    return option
+
+
+def declared() -> Iterator[Option[Any]]:
+    """Return every declared option once, by key; only imported modules have declared theirs."""
+    return (option for name, option in sorted(_DECLARED.items()) if name == option.key)
+
+
+def parse_bool(text: str) -> bool:
+    """Read ``true`` or ``false`` in any case; anything else is a ValueError."""
+    match text.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            raise ValueError(text)
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Read a comma list of names; empty text is the empty tuple."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def reference(options: Iterable[Option[Any]]) -> str:
+    """Render options as a Markdown table for the reference page."""
+    rows = [
+        f"| `{o.key}` | {o.allowed} | `{o.default}` | {o.doc} | "
+        f"{', '.join(f'`{k}`' for k in o.old_keys) or '–'} | {o.since} |"
+        for o in options
+    ]
+    head = ["| Key | Allowed | Default | Meaning | Also accepted as | Since |", "|" + " --- |" * 6]
+    return "\n".join([*head, *rows])

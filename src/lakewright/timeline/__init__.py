@@ -1,0 +1,1 @@
+"""The history of one table: instants, their states, the view on them."""
