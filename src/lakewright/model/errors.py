@@ -120,7 +120,7 @@ class MissingExtra(Unsupported):
 
 
 class Corrupt(LakewrightError):
-    """Bytes on storage do not follow the format; facts hold ``path`` and, where known, ``offset``."""
+    """Bytes on storage do not follow the format; facts hold ``path`` and maybe ``offset``."""
 
     code = "corrupt"
 

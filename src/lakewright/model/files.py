@@ -1,4 +1,4 @@
-"""File groups, file slices and the snapshots made of them, in the words of the Hudi specification."""
+"""File groups, file slices and their snapshots, in the words of the Hudi specification."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

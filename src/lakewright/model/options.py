@@ -93,7 +93,7 @@ def reference(options: Iterable[Option[Any]]) -> str:
     """Render options as a Markdown table for the reference page."""
     rows = [
         f"| `{o.key}` | {o.allowed} | `{o.default}` | {o.doc} | "
-        f"{', '.join(f'`{k}`' for k in o.old_keys) or '–'} | {o.since} |"
+        f"{', '.join(f'`{k}`' for k in o.old_keys) or '-'} | {o.since} |"
         for o in options
     ]
     head = ["| Key | Allowed | Default | Meaning | Also accepted as | Since |", "|" + " --- |" * 6]
