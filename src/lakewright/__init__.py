@@ -1,1 +1,112 @@
-"""Lakewright: the Python home of lake tables."""
+"""Lakewright: the Python home of lake tables.
+
+    import lakewright as lw
+
+    table = lw.open_table("/data/orders")
+    table.scan(where=lw.col("dt") >= "2026-11-01", columns=["order_id"]).to_arrow()
+
+Names are loaded when they are first used: every Spark worker imports this package, and it must
+cost nothing there.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lakewright.api.lake import Lake, connect
+    from lakewright.api.opening import open_table
+    from lakewright.api.scan import Scan
+    from lakewright.api.table import Table
+    from lakewright.model.errors import (
+        AlreadyExists,
+        CommitStateUnknown,
+        Conflict,
+        Corrupt,
+        HistoryGone,
+        InstantNotFound,
+        Invalid,
+        InvalidExpression,
+        InvalidOption,
+        InvalidPath,
+        LakewrightError,
+        MissingExtra,
+        NotFound,
+        TableNotFound,
+        Unavailable,
+        UnknownColumn,
+        Unsupported,
+    )
+    from lakewright.model.expression.build import col, lit
+    from lakewright.table.merge.registry import RecordMerger, register_merger
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Lake": "api.lake",
+    "connect": "api.lake",
+    "open_table": "api.opening",
+    "Scan": "api.scan",
+    "Table": "api.table",
+    "AlreadyExists": "model.errors",
+    "CommitStateUnknown": "model.errors",
+    "Conflict": "model.errors",
+    "Corrupt": "model.errors",
+    "HistoryGone": "model.errors",
+    "InstantNotFound": "model.errors",
+    "Invalid": "model.errors",
+    "InvalidExpression": "model.errors",
+    "InvalidOption": "model.errors",
+    "InvalidPath": "model.errors",
+    "LakewrightError": "model.errors",
+    "MissingExtra": "model.errors",
+    "NotFound": "model.errors",
+    "TableNotFound": "model.errors",
+    "Unavailable": "model.errors",
+    "UnknownColumn": "model.errors",
+    "Unsupported": "model.errors",
+    "col": "model.expression.build",
+    "lit": "model.expression.build",
+    "RecordMerger": "table.merge.registry",
+    "register_merger": "table.merge.registry",
+}
+
+__all__ = [  # noqa: RUF022 - the order of the guide: doors first, then nouns, then errors
+    "connect",
+    "open_table",
+    "col",
+    "lit",
+    "register_merger",
+    "Lake",
+    "RecordMerger",
+    "Scan",
+    "Table",
+    "AlreadyExists",
+    "CommitStateUnknown",
+    "Conflict",
+    "Corrupt",
+    "HistoryGone",
+    "InstantNotFound",
+    "Invalid",
+    "InvalidExpression",
+    "InvalidOption",
+    "InvalidPath",
+    "LakewrightError",
+    "MissingExtra",
+    "NotFound",
+    "TableNotFound",
+    "Unavailable",
+    "UnknownColumn",
+    "Unsupported",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'lakewright' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"lakewright.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
