@@ -1,0 +1,1 @@
+"""Arrow forms of our values: schemas, expressions, evolution. One room, free of table formats."""
