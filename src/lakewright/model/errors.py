@@ -15,6 +15,7 @@
   * Corrupt                  bytes on storage do not follow the format
   * HistoryGone              the history asked for was cleaned or archived away
   * Conflict                 another writer won; refresh and try again   (retryable)
+  * Denied                   storage or a server refused the permission
   * Unavailable              storage or a server did not answer          (retryable)
   * CommitStateUnknown       it may or may not have happened: never retry blindly
 """
@@ -136,6 +137,12 @@ class Conflict(LakewrightError):
 
     code = "conflict"
     retryable = True
+
+
+class Denied(LakewrightError):
+    """Storage or a server refused the permission or the credentials; trying again is no use."""
+
+    code = "denied"
 
 
 class Unavailable(LakewrightError):

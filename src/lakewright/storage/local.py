@@ -1,0 +1,495 @@
+"""Local files (POSIX): a folder of this machine, or one that is mounted on it.
+
+How the promises of the port are kept:
+
+* ``create`` writes a temporary file in the target's own folder, syncs it, links it to the final
+  name (the one atomic step, which fails when the name is taken), and syncs the folder. Where the
+  file system has no hard links, the final step is a rename under the folder's lock.
+* ``write`` and ``replace_if`` end in a rename under that lock, ``delete`` and ``move`` take it
+  too. The lock is ``flock`` on the folder: it is fair among all threads and processes of this
+  machine that use this module, leaves no file behind, and dies with its holder. Software that
+  does not take it can still slip between the comparison and the rename of ``replace_if`` (a few
+  microseconds).
+* A version is made of inode, modification time and size. Every file written here gets the
+  clock's nanoseconds as its modification time, so that two writes within one tick of the
+  kernel's coarse clock differ.
+* Temporary files are named ``.<random>.lakewright-tmp``: no part of the target's name is in
+  them, so that no reader of any table format takes them for data. Listings here hide them; a
+  crash can leave one behind, and it can be deleted at any time after.
+* Hadoop keeps checksums in ``.<name>.crc`` beside a file and refuses the file when they differ,
+  so whatever changes or removes a file removes that sibling first.
+"""
+
+# Descriptors, folder descriptors and scandir: pathlib offers none of them.
+# ruff: noqa: PTH102, PTH112, PTH116, PTH120, PTH123
+
+import errno
+import fcntl
+import os
+import secrets
+import stat as stat_modes
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import IO, cast
+
+import pyarrow as pa
+
+from lakewright.model.errors import Denied, InvalidPath, LakewrightError, Unavailable
+from lakewright.storage.paths import (
+    already_exists,
+    check_file,
+    check_path,
+    check_range,
+    escapes,
+    join,
+    not_found,
+    split,
+)
+from lakewright.storage.port import FileStat, Folder
+
+TEMPORARY_SUFFIX = ".lakewright-tmp"
+
+_NO_HARD_LINKS = frozenset(
+    {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStorage:
+    """The files below one folder; ``uri`` is its absolute plain path. It need not exist yet."""
+
+    uri: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def can_create_atomically(self) -> bool:
+        """True: see the head of this module."""
+        return True
+
+    def locate(self, path: str) -> str:
+        """Return the absolute plain path."""
+        check_path(path)
+        return f"{self._base}/{path}" if path else self.uri
+
+    def read(self, path: str) -> bytes:
+        """Return the whole file."""
+        with self._mapped(path):
+            descriptor = os.open(self._inside(check_file(path)), os.O_RDONLY)
+            with open(descriptor, "rb", buffering=0) as file:
+                return file.readall()
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Return up to ``length`` bytes from ``offset``."""
+        check_range(offset, length)
+        with self._mapped(path):
+            descriptor = os.open(self._inside(check_file(path)), os.O_RDONLY)
+            try:
+                return _read_at(descriptor, offset, length)
+            finally:
+                os.close(descriptor)
+
+    def open(self, path: str) -> IO[bytes]:
+        """Open as an Arrow file, which parquet reads without the interpreter's lock."""
+        with self._mapped(path):
+            full = self._inside(check_file(path))
+            if stat_modes.S_ISDIR(os.stat(full).st_mode):
+                raise IsADirectoryError(errno.EISDIR, "is a folder", full)
+            return cast("IO[bytes]", pa.OSFile(full, "r"))
+
+    def stat(self, path: str) -> FileStat | None:
+        """Return size, time and version; a folder is no file."""
+        with self._mapped(path):
+            try:
+                status = os.stat(self._inside(check_file(path)))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            return None if stat_modes.S_ISDIR(status.st_mode) else _file_stat(path, status)
+
+    def list(self, folder: str = "", *, recursive: bool = False) -> Iterator[FileStat]:
+        """Stream the files of a folder, with one ``stat`` each."""
+        pending = [_Place(check_path(folder))]
+        while pending:
+            place = pending.pop()
+            with self._mapped(place.path):
+                found = self._scan(place)
+                files = [
+                    _file_stat(join(place.path, name), status) for name, status in _stats(found)
+                ]
+            if recursive:
+                pending.extend(found.folders)
+            yield from files
+
+    def folders(self, folder: str = "") -> Sequence[str]:
+        """Return the folders directly inside ``folder``, empty ones included."""
+        with self._mapped(folder):
+            found = self._scan(_Place(check_path(folder)))
+        return sorted(place.path for place in found.folders)
+
+    def walk(
+        self, folder: str = "", *, sizes: bool = True, skip: frozenset[str] = frozenset()
+    ) -> Iterator[Folder]:
+        """Stream every folder that holds files, depth first; one folder at a time in memory."""
+        pending = [_Place(check_path(folder))]
+        while pending:
+            place = pending.pop()
+            with self._mapped(place.path):
+                found = self._scan(place, skip)
+                if not sizes:
+                    names = [entry.name for entry in found.entries]
+                    counts = [-1] * len(names)
+                else:
+                    names, counts = [], []
+                    for name, status in _stats(found):
+                        names.append(name)
+                        counts.append(status.st_size)
+            pending.extend(found.folders)
+            if names:
+                yield Folder(place.path, names, counts)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a file only where nothing is yet; atomic and durable."""
+        with self._mapped(path), self._folder_of(path) as (name, folder):
+            if _exists(name, folder):
+                return False
+            with _staged(data, folder) as temporary:
+                _drop_checksum(name, folder)
+                try:
+                    _link(temporary, folder, name, folder)
+                except FileExistsError:
+                    return False
+            os.fsync(folder)
+            return True
+
+    def write(self, path: str, data: bytes) -> None:
+        """Create or replace a file atomically and durably."""
+        with (
+            self._mapped(path),
+            self._folder_of(path) as (name, folder),
+            _staged(data, folder) as temporary,
+            _locked(folder),
+        ):
+            _replace(temporary, name, folder)
+
+    def replace_if(self, path: str, data: bytes, version: str) -> bool:
+        """Replace a file while its version is ``version``, under the folder's lock."""
+        if self.stat(path) is None:
+            return False
+        with (
+            self._mapped(path),
+            self._folder_of(path) as (name, folder),
+            _staged(data, folder) as temporary,
+            _locked(folder),
+        ):
+            try:
+                current = os.stat(name, dir_fd=folder)
+            except FileNotFoundError:
+                return False
+            if _version(current) != version:
+                return False
+            _replace(temporary, name, folder)
+            return True
+
+    def move(self, source: str, target: str) -> None:
+        """Move a file: the target's name is linked, then the source's removed.
+
+        A crash between the two leaves both names, each with the whole content.
+        """
+        if self.stat(source) is None:
+            raise not_found(source, self.uri)
+        with (
+            self._mapped(source),
+            self._folder_of(source) as (old_name, old_folder),
+            self._folder_of(target) as (new_name, new_folder),
+        ):
+            _drop_checksum(new_name, new_folder)
+            try:
+                _link(old_name, old_folder, new_name, new_folder)
+            except FileExistsError:
+                raise already_exists(target, self.uri) from None
+            os.fsync(new_folder)
+            with _locked(old_folder):
+                _drop_checksum(old_name, old_folder)
+                with suppress(FileNotFoundError):
+                    os.unlink(old_name, dir_fd=old_folder)
+            os.fsync(old_folder)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete files; each run of files in one folder shares a lock and a sync."""
+        for folder, names in _by_folder(paths):
+            with self._mapped(folder):
+                try:
+                    descriptor = os.open(self._inside(folder), os.O_RDONLY | os.O_DIRECTORY)
+                except (FileNotFoundError, NotADirectoryError):
+                    continue
+                try:
+                    with _locked(descriptor):
+                        for name in names:
+                            _drop_checksum(name, descriptor)
+                            with suppress(FileNotFoundError, IsADirectoryError):
+                                os.unlink(name, dir_fd=descriptor)
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+
+    @property
+    def _base(self) -> str:
+        return self.uri.rstrip("/")
+
+    def _inside(self, path: str) -> str:
+        """Return the full path after making sure that no link on the way leaves the root."""
+        full = self._base
+        for name in path.split("/") if path else ():
+            full = f"{full}/{name}"
+            try:
+                mode = os.lstat(full).st_mode
+            except (FileNotFoundError, NotADirectoryError):
+                break
+            if stat_modes.S_ISLNK(mode):
+                self._resolve(path)
+                break
+        return self.locate(path)
+
+    def _resolve(self, path: str) -> str:
+        """Return where ``path`` really lies; ``InvalidPath`` when that is outside the root."""
+        root = os.path.realpath(self.uri)
+        real = os.path.realpath(self.locate(path))
+        if real != root and not real.startswith(root.rstrip("/") + "/"):
+            raise escapes(path, real, self.uri)
+        return real
+
+    def _scan(self, place: "_Place", skip: frozenset[str] = frozenset()) -> "_Found":
+        """Read one folder; a folder that is not there is empty."""
+        found = _Found([], [])
+        files, folders = found.entries, found.folders
+        prefix = f"{place.path}/" if place.path else ""
+        try:
+            # The place itself was checked by whoever put it there; only a start is checked here.
+            full = self._inside(place.path) if place.start else f"{self._base}/{place.path}"
+            with os.scandir(full) as entries:
+                for entry in entries:
+                    if entry.is_file(follow_symlinks=False):
+                        name = entry.name
+                        if name[0] != "." or not name.endswith(TEMPORARY_SUFFIX):
+                            files.append(entry)
+                    elif entry.name not in skip:
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(_Place(prefix + entry.name, place.links, start=False))
+                        elif entry.is_symlink():
+                            self._scan_link(entry, prefix + entry.name, place, found)
+        except (FileNotFoundError, NotADirectoryError):
+            return found
+        return found
+
+    def _scan_link(
+        self,
+        entry: os.DirEntry[str],
+        path: str,
+        place: "_Place",
+        found: "_Found",
+    ) -> None:
+        real = self._resolve(path)
+        if entry.is_file():
+            found.entries.append(entry)
+        elif entry.is_dir():
+            around = os.path.realpath(self.locate(place.path)) + "/"
+            if real in place.links or around.startswith(real.rstrip("/") + "/"):
+                raise InvalidPath(
+                    f"The symbolic link {path!r} in {self.uri} leads back to a folder around it.",
+                    next_step="Remove the symbolic link.",
+                    path=path,
+                    target=real,
+                )
+            found.folders.append(_Place(path, place.links | {real}, start=False))
+
+    @contextmanager
+    def _folder_of(self, path: str) -> Iterator[tuple[str, int]]:
+        """Open the folder of a file that is to be written, making it where it is missing."""
+        folder, name = split(check_file(path))
+        self._inside(path)
+        full = self.locate(folder)
+        try:
+            descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            _make_folders(full)
+            descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            yield name, descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _mapped(self, path: str) -> Iterator[None]:
+        """Turn the operating system's errors into ours."""
+        try:
+            yield
+        except (FileNotFoundError, IsADirectoryError):
+            raise not_found(path, self.uri) from None
+        except (NotADirectoryError, FileExistsError) as cause:
+            raise InvalidPath(
+                f"A file stands where {path!r} in {self.uri} needs a folder.",
+                next_step="Move that file away, or choose another path.",
+                path=path,
+            ) from cause
+        except OSError as cause:
+            raise _failure(path, self.uri, cause) from cause
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A folder still to be read, with the real paths of the links that led to it."""
+
+    path: str
+    links: frozenset[str] = frozenset()
+    start: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    entries: list[os.DirEntry[str]]
+    folders: list[_Place]
+
+
+def _failure(path: str, uri: str, cause: OSError) -> LakewrightError:
+    reason = cause.strerror or str(cause)
+    if cause.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        return Denied(
+            f"The operating system refused access to {path!r} in {uri}: {reason}.",
+            next_step="Check the owner and the permissions of the folder.",
+            path=path,
+        )
+    if cause.errno in {errno.ENAMETOOLONG, errno.ELOOP, errno.EILSEQ}:
+        return InvalidPath(
+            f"The file system cannot hold {path!r} in {uri}: {reason}.",
+            next_step="Choose another name.",
+            path=path,
+        )
+    return Unavailable(
+        f"The file system failed on {path!r} in {uri}: {reason}.",
+        next_step="Check the disk and try again.",
+        path=path,
+        errno=cause.errno,
+    )
+
+
+def _version(status: os.stat_result) -> str:
+    return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
+
+
+def _file_stat(path: str, status: os.stat_result) -> FileStat:
+    return FileStat(path, status.st_size, status.st_mtime_ns / 1e9, _version(status))
+
+
+def _stats(found: _Found) -> Iterator[tuple[str, os.stat_result]]:
+    for entry in found.entries:
+        try:
+            yield entry.name, entry.stat()
+        except FileNotFoundError:  # deleted since the folder was read
+            continue
+
+
+def _read_at(descriptor: int, offset: int, length: int) -> bytes:
+    data = os.pread(descriptor, length, offset)
+    if len(data) == length or not data:
+        return data
+    pieces = [data]  # the kernel gives at most 2 GiB at a time
+    done = len(data)
+    while done < length:
+        data = os.pread(descriptor, length - done, offset + done)
+        if not data:
+            break
+        pieces.append(data)
+        done += len(data)
+    return b"".join(pieces)
+
+
+def _make_folders(full: str) -> None:
+    """Make a folder and what is missing above it, each made durable in its parent."""
+    missing = []
+    while not os.path.isdir(full):
+        missing.append(full)
+        full = os.path.dirname(full)
+    for folder in reversed(missing):
+        with suppress(FileExistsError):
+            os.mkdir(folder)
+        descriptor = os.open(os.path.dirname(folder), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _staged(data: bytes, folder: int) -> Iterator[str]:
+    """Write ``data`` to a synced temporary file in ``folder``; it is gone when the block ends."""
+    name = f".{secrets.token_hex(12)}{TEMPORARY_SUFFIX}"
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+    try:
+        with open(descriptor, "wb", buffering=0) as file:
+            view = memoryview(data)
+            while view:
+                view = view[file.write(view) :]
+            now = time.time_ns()
+            os.utime(descriptor, ns=(now, now))
+            os.fsync(descriptor)
+        yield name
+    finally:
+        with suppress(FileNotFoundError):  # a rename took it
+            os.unlink(name, dir_fd=folder)
+
+
+@contextmanager
+def _locked(folder: int) -> Iterator[None]:
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(folder, fcntl.LOCK_UN)
+
+
+def _exists(name: str, folder: int) -> bool:
+    try:
+        os.lstat(name, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _link(source: str, source_folder: int, target: str, target_folder: int) -> None:
+    """Give a file a second name that must be free; without hard links, move it there."""
+    try:
+        os.link(source, target, src_dir_fd=source_folder, dst_dir_fd=target_folder)
+    except OSError as cause:
+        if cause.errno not in _NO_HARD_LINKS:
+            raise
+        with _locked(target_folder):
+            if _exists(target, target_folder):
+                raise FileExistsError(errno.EEXIST, "exists", target) from None
+            os.rename(source, target, src_dir_fd=source_folder, dst_dir_fd=target_folder)
+
+
+def _replace(temporary: str, name: str, folder: int) -> None:
+    """Put a staged file under its final name and make that durable; the lock is held."""
+    _drop_checksum(name, folder)
+    os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    os.fsync(folder)
+
+
+def _drop_checksum(name: str, folder: int) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(f".{name}.crc", dir_fd=folder)
+
+
+def _by_folder(files: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Group runs of files of one folder; a run is cut at 1,000 so that no lock is held long."""
+    folder, names = "", list[str]()
+    for path in files:
+        parent, name = split(check_file(path))
+        if names and (parent != folder or len(names) == 1_000):
+            yield folder, names
+            names = []
+        folder = parent
+        names.append(name)
+    if names:
+        yield folder, names
