@@ -1,0 +1,1 @@
+"""Hudi log files: framed blocks of records, deletes, changes and commands."""
