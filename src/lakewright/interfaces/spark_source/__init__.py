@@ -1,0 +1,1 @@
+"""The data source ``lakewright`` of Spark 4."""

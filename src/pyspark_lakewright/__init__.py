@@ -1,0 +1,1 @@
+"""The door through which Spark finds the data source ``lakewright``."""
