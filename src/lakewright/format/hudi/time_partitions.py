@@ -1,0 +1,190 @@
+"""Partition paths made of formatted times (Hudi's TIMESTAMP key generator)."""
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from lakewright.model.errors import Invalid, Unsupported
+
+PREFIX = "hoodie.keygen.timebased."
+TYPE = PREFIX + "timestamp.type"
+SCALAR_UNIT = PREFIX + "timestamp.scalar.time.unit"
+INPUT_FORMAT = PREFIX + "input.dateformat"
+INPUT_DELIMITER = PREFIX + "input.dateformat.list.delimiter.regex"
+INPUT_ZONE = PREFIX + "input.timezone"
+OUTPUT_FORMAT = PREFIX + "output.dateformat"
+OUTPUT_ZONE = PREFIX + "output.timezone"
+ZONE = PREFIX + "timezone"
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_EPOCH_UNITS = {
+    "UNIX_TIMESTAMP": dt.timedelta(seconds=1),
+    "EPOCHMILLISECONDS": dt.timedelta(milliseconds=1),
+    "EPOCHMICROSECONDS": dt.timedelta(microseconds=1),
+}
+_SCALAR_UNITS = {
+    "MICROSECONDS": dt.timedelta(microseconds=1),
+    "MILLISECONDS": dt.timedelta(milliseconds=1),
+    "SECONDS": dt.timedelta(seconds=1),
+    "MINUTES": dt.timedelta(minutes=1),
+    "HOURS": dt.timedelta(hours=1),
+    "DAYS": dt.timedelta(days=1),
+}
+#: Java's pattern: quoted text, a run of one letter, or any other character.
+_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|(.)", re.DOTALL)
+_READ = {
+    "y": r"(?P<year>[0-9]{4})",
+    "M": r"(?P<month>[0-9]{1,2})",
+    "d": r"(?P<day>[0-9]{1,2})",
+    "H": r"(?P<hour>[0-9]{1,2})",
+    "m": r"(?P<minute>[0-9]{1,2})",
+    "s": r"(?P<second>[0-9]{1,2})",
+    "S": r"(?P<fraction>[0-9]{1,9})",
+    "Z": r"(?P<zone>Z|[+-][0-9]{2}:?[0-9]{2})",
+}
+
+
+def format_time_partition(value: object, properties: Mapping[str, str]) -> str:
+    """Return the text that the table's settings make of a column's raw value."""
+    if OUTPUT_FORMAT not in properties:
+        raise Invalid(
+            f"the table has no {OUTPUT_FORMAT}.",
+            next_step="Give the format of its partition paths, e.g. yyyy/MM/dd.",
+        )
+    moment = _moment(value, properties)
+    zone = _zone(properties, OUTPUT_ZONE)
+    return format_java(moment.astimezone(zone), properties[OUTPUT_FORMAT])
+
+
+def _moment(value: object, properties: Mapping[str, str]) -> dt.datetime:
+    kind = properties.get(TYPE, "DATE_STRING" if INPUT_FORMAT in properties else "UNIX_TIMESTAMP")
+    match value:
+        case dt.datetime():
+            return value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+        case dt.date():
+            zone = _zone(properties, INPUT_ZONE)
+            return dt.datetime(value.year, value.month, value.day, tzinfo=zone)
+        case str() if kind in ("DATE_STRING", "MIXED"):
+            return _parse_any(value, properties)
+        case int() | float():
+            return _EPOCH + value * _unit(kind, properties)
+        case str() if re.fullmatch(r"-?[0-9]{1,19}", value):
+            return _EPOCH + int(value) * _unit(kind, properties)
+        case _:
+            raise Invalid(f"{value!r} is no time of the kind {kind}.", value=value)
+
+
+def _unit(kind: str, properties: Mapping[str, str]) -> dt.timedelta:
+    if kind == "SCALAR":
+        name = properties.get(SCALAR_UNIT, "SECONDS").upper()
+        if name in _SCALAR_UNITS:
+            return _SCALAR_UNITS[name]
+    elif kind in _EPOCH_UNITS:
+        return _EPOCH_UNITS[kind]
+    raise Unsupported(
+        f"{TYPE} is {kind}, which does not turn numbers into times here.",
+        next_step=f"Known: {', '.join(_EPOCH_UNITS)}, SCALAR with {', '.join(_SCALAR_UNITS)}.",
+    )
+
+
+def _zone(properties: Mapping[str, str], key: str) -> dt.tzinfo:
+    name = properties.get(key) or properties.get(ZONE) or "UTC"
+    if name in ("UTC", "GMT", "Z"):
+        return dt.UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as cause:
+        raise Invalid(f"{key}: {name!r} is no time zone.", value=name) from cause
+
+
+def _parse_any(text: str, properties: Mapping[str, str]) -> dt.datetime:
+    formats = properties.get(INPUT_FORMAT, "")
+    delimiter = properties.get(INPUT_DELIMITER) or ","
+    zone = _zone(properties, INPUT_ZONE)
+    for pattern in formats.split(delimiter) if delimiter in formats else [formats]:
+        moment = parse_java(text, pattern.strip(), zone)
+        if moment is not None:
+            return moment
+    raise Invalid(f"{text!r} does not follow {formats!r}.", value=text)
+
+
+def format_java(moment: dt.datetime, pattern: str) -> str:
+    """Format a time by a Java pattern of numbers and quoted text, such as ``yyyy/MM/dd/HH``."""
+    return "".join(_written(token, moment) for token in _TOKEN.finditer(pattern))
+
+
+def _written(token: re.Match[str], moment: dt.datetime) -> str:
+    if token.group(2) is None:
+        return _literal(token)
+    width = len(token.group())
+    match token.group(2):
+        case "y" if width == 2:
+            return f"{moment.year % 100:02d}"
+        case "y":
+            return f"{moment.year:0{width}d}"
+        case "M" if width <= 2:
+            return f"{moment.month:0{width}d}"
+        case "d":
+            return f"{moment.day:0{width}d}"
+        case "D":
+            return f"{moment.timetuple().tm_yday:0{width}d}"
+        case "H":
+            return f"{moment.hour:0{width}d}"
+        case "h":
+            return f"{(moment.hour - 1) % 12 + 1:0{width}d}"
+        case "m":
+            return f"{moment.minute:0{width}d}"
+        case "s":
+            return f"{moment.second:0{width}d}"
+        case "S":
+            return f"{moment.microsecond:06d}".ljust(width, "0")[:width]
+        case "Z":
+            return f"{moment:%z}"
+        case _:
+            raise _unknown(token.group())
+
+
+def parse_java(text: str, pattern: str, zone: dt.tzinfo) -> dt.datetime | None:
+    """Read a time by a Java pattern; None where the text does not follow it."""
+    regex = "".join(_readable(token) for token in _TOKEN.finditer(pattern))
+    match = re.fullmatch(regex, text, re.ASCII)
+    if match is None:
+        return None
+    found = match.groupdict()
+    part = {name: int(found.get(name) or default) for name, default in _DEFAULTS.items()}
+    micros = int((found.get("fraction") or "0").ljust(6, "0")[:6])
+    try:
+        moment = dt.datetime(**part, microsecond=micros)
+    except ValueError:
+        return None
+    offset = found.get("zone")
+    if offset is None:
+        return moment.replace(tzinfo=zone)
+    return dt.datetime.fromisoformat(f"{moment.isoformat()}{offset}")
+
+
+_DEFAULTS = {"year": 1970, "month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0}
+
+
+def _readable(token: re.Match[str]) -> str:
+    letter = token.group(2)
+    if letter is None:
+        return re.escape(_literal(token))
+    if letter not in _READ or (letter == "M" and len(token.group()) > 2):
+        raise _unknown(token.group())
+    return _READ[letter]
+
+
+def _literal(token: re.Match[str]) -> str:
+    quoted, other = token.group(1), token.group(3)
+    if quoted is None:
+        return other
+    return quoted.replace("''", "'") or "'"
+
+
+def _unknown(letters: str) -> Unsupported:
+    return Unsupported(
+        f"the time pattern letters {letters!r} are not known here.",
+        next_step="Known: y M d D H h m s S Z and quoted text.",
+    )
