@@ -93,7 +93,7 @@ MUTATIONS = [
         "pyspark in the user's face, for types only",
         "spark-one-room",
         "lakewright.api.zz_mutant",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pyspark.sql import DataFrame",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pyspark.sql",
     ),
     Mutation(
         "py4j outside its room",

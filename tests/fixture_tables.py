@@ -1,0 +1,47 @@
+"""The tables of other software that tests read: where they lie, their names, how to unpack them.
+
+They are kept beside the repository, not in it: ``../shared/fixtures``, or the folder that the
+variable ``LAKEWRIGHT_FIXTURES`` names.
+"""
+
+import os
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ABSENT = "no fixture tables beside the repository (../shared/fixtures or LAKEWRIGHT_FIXTURES)"
+
+
+def fixtures_root() -> Path | None:
+    """Return the folder of the fixtures, or None where this machine has none."""
+    named = os.environ.get("LAKEWRIGHT_FIXTURES")
+    root = Path(named) if named else Path(__file__).parents[2] / "shared" / "fixtures"
+    return root if root.is_dir() else None
+
+
+def table_names(family: str) -> tuple[str, ...]:
+    """Return the zip names (without ending) of ``golden`` or ``hudi``, sorted."""
+    root = fixtures_root()
+    return () if root is None else tuple(sorted(p.stem for p in (root / family).glob("*.zip")))
+
+
+def table_params(family: str) -> list[Any]:
+    """Return the names as pytest parameters; one skipped parameter where there are none."""
+    names = table_names(family)
+    return list(names) or [pytest.param("absent", marks=pytest.mark.skip(reason=ABSENT))]
+
+
+@cache
+def unzip_table(family: str, name: str, into: Path) -> Path:
+    """Unpack one table under ``into``, once, and return its root folder."""
+    root = fixtures_root()
+    assert root is not None, ABSENT
+    target = into / family / name
+    with zipfile.ZipFile(root / family / f"{name}.zip") as archive:
+        members = [m for m in archive.namelist() if not m.startswith("__MACOSX")]
+        archive.extractall(target, members)
+    (table,) = (entry for entry in target.iterdir() if entry.is_dir())
+    return table
