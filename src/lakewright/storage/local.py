@@ -32,7 +32,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 import pyarrow as pa
 
@@ -48,8 +48,12 @@ from lakewright.storage.paths import (
     split,
 )
 from lakewright.storage.port import FileStat, Folder
+from lakewright.storage.streams import walk_tree
 
 TEMPORARY_SUFFIX = ".lakewright-tmp"
+
+_WALK_THREADS = min(4, os.cpu_count() or 1)
+_WALK_BATCH = 64
 
 _NO_HARD_LINKS = frozenset(
     {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
@@ -113,40 +117,46 @@ class LocalStorage:
         while pending:
             place = pending.pop()
             with self._mapped(place.path):
-                found = self._scan(place)
+                entries, inside = self._scan(place)
                 files = [
-                    _file_stat(join(place.path, name), status) for name, status in _stats(found)
+                    _file_stat(join(place.path, name), status) for name, status in _stats(entries)
                 ]
             if recursive:
-                pending.extend(found.folders)
+                pending.extend(inside)
             yield from files
 
     def folders(self, folder: str = "") -> Sequence[str]:
         """Return the folders directly inside ``folder``, empty ones included."""
         with self._mapped(folder):
-            found = self._scan(_Place(check_path(folder)))
-        return sorted(place.path for place in found.folders)
+            _, inside = self._scan(_Place(check_path(folder)))
+        return sorted(place.path for place in inside)
 
     def walk(
         self, folder: str = "", *, sizes: bool = True, skip: frozenset[str] = frozenset()
     ) -> Iterator[Folder]:
-        """Stream every folder that holds files, depth first; one folder at a time in memory."""
-        pending = [_Place(check_path(folder))]
-        while pending:
-            place = pending.pop()
+        """Stream every folder that holds files; memory holds a few hundred folders.
+
+        Threads gain little on a warm local disk (reading a folder is short work under the
+        interpreter's lock) and much on a mounted or a cold one, hence few threads and batches
+        of folders.
+        """
+
+        def scan(place: _Place) -> tuple[Folder, Sequence[_Place]]:
             with self._mapped(place.path):
-                found = self._scan(place, skip)
+                entries, inside = self._scan(place, skip)
                 if not sizes:
-                    names = [entry.name for entry in found.entries]
-                    counts = [-1] * len(names)
-                else:
-                    names, counts = [], []
-                    for name, status in _stats(found):
-                        names.append(name)
-                        counts.append(status.st_size)
-            pending.extend(found.folders)
-            if names:
-                yield Folder(place.path, names, counts)
+                    names = [entry.name for entry in entries]
+                    return Folder(place.path, names, [-1] * len(names)), inside
+                names, counts = [], []
+                for name, status in _stats(entries):
+                    names.append(name)
+                    counts.append(status.st_size)
+                return Folder(place.path, names, counts), inside
+
+        start = _Place(check_path(folder))
+        for found in walk_tree(start, scan, threads=_WALK_THREADS, batch=_WALK_BATCH):
+            if found.names:
+                yield found
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a file only where nothing is yet; atomic and durable."""
@@ -261,47 +271,45 @@ class LocalStorage:
 
     def _scan(self, place: "_Place", skip: frozenset[str] = frozenset()) -> "_Found":
         """Read one folder; a folder that is not there is empty."""
-        found = _Found([], [])
-        files, folders = found.entries, found.folders
+        entries: _Entries = []
+        folders: _Places = []
         prefix = f"{place.path}/" if place.path else ""
+        # Only a start is checked for links on its way: what was found below it is known.
+        full = self._inside(place.path) if place.start else f"{self._base}/{place.path}"
         try:
-            # The place itself was checked by whoever put it there; only a start is checked here.
-            full = self._inside(place.path) if place.start else f"{self._base}/{place.path}"
-            with os.scandir(full) as entries:
-                for entry in entries:
+            with os.scandir(full) as found:
+                for entry in found:
                     if entry.is_file(follow_symlinks=False):
                         name = entry.name
                         if name[0] != "." or not name.endswith(TEMPORARY_SUFFIX):
-                            files.append(entry)
-                    elif entry.name not in skip:
-                        if entry.is_dir(follow_symlinks=False):
-                            folders.append(_Place(prefix + entry.name, place.links, start=False))
-                        elif entry.is_symlink():
-                            self._scan_link(entry, prefix + entry.name, place, found)
+                            entries.append(entry)
+                    elif entry.name in skip:
+                        continue
+                    elif entry.is_dir(follow_symlinks=False):
+                        folders.append(_Place(prefix + entry.name, False, place.links))
+                    elif entry.is_symlink():
+                        if (linked := self._linked(entry, prefix + entry.name, place)) is not None:
+                            folders.append(linked)
+                        elif entry.is_file():
+                            entries.append(entry)
         except (FileNotFoundError, NotADirectoryError):
-            return found
-        return found
+            return [], []
+        return entries, folders
 
-    def _scan_link(
-        self,
-        entry: os.DirEntry[str],
-        path: str,
-        place: "_Place",
-        found: "_Found",
-    ) -> None:
+    def _linked(self, entry: os.DirEntry[str], path: str, place: "_Place") -> "_Place | None":
+        """Return the folder behind a symbolic link, if that is one; it must lie inside."""
         real = self._resolve(path)
-        if entry.is_file():
-            found.entries.append(entry)
-        elif entry.is_dir():
-            around = os.path.realpath(self.locate(place.path)) + "/"
-            if real in place.links or around.startswith(real.rstrip("/") + "/"):
-                raise InvalidPath(
-                    f"The symbolic link {path!r} in {self.uri} leads back to a folder around it.",
-                    next_step="Remove the symbolic link.",
-                    path=path,
-                    target=real,
-                )
-            found.folders.append(_Place(path, place.links | {real}, start=False))
+        if not entry.is_dir():
+            return None
+        around = os.path.realpath(self.locate(place.path)) + "/"
+        if real in place.links or around.startswith(real.rstrip("/") + "/"):
+            raise InvalidPath(
+                f"The symbolic link {path!r} in {self.uri} leads back to a folder around it.",
+                next_step="Remove the symbolic link.",
+                path=path,
+                target=real,
+            )
+        return _Place(path, False, place.links | {real})
 
     @contextmanager
     def _folder_of(self, path: str) -> Iterator[tuple[str, int]]:
@@ -336,19 +344,17 @@ class LocalStorage:
             raise _failure(path, self.uri, cause) from cause
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """A folder still to be read, with the real paths of the links that led to it."""
 
     path: str
-    links: frozenset[str] = frozenset()
     start: bool = True
+    links: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    entries: list[os.DirEntry[str]]
-    folders: list[_Place]
+_Entries = list[os.DirEntry[str]]
+_Places = list[_Place]
+_Found = tuple[_Entries, _Places]
 
 
 def _failure(path: str, uri: str, cause: OSError) -> LakewrightError:
@@ -381,8 +387,8 @@ def _file_stat(path: str, status: os.stat_result) -> FileStat:
     return FileStat(path, status.st_size, status.st_mtime_ns / 1e9, _version(status))
 
 
-def _stats(found: _Found) -> Iterator[tuple[str, os.stat_result]]:
-    for entry in found.entries:
+def _stats(entries: _Entries) -> Iterator[tuple[str, os.stat_result]]:
+    for entry in entries:
         try:
             yield entry.name, entry.stat()
         except FileNotFoundError:  # deleted since the folder was read
