@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lakewright.api.creating import create_table
     from lakewright.api.lake import Lake, connect
     from lakewright.api.opening import open_table
     from lakewright.api.scan import Scan
@@ -44,6 +45,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Lake": "api.lake",
     "connect": "api.lake",
+    "create_table": "api.creating",
     "open_table": "api.opening",
     "Scan": "api.scan",
     "Table": "api.table",
@@ -73,6 +75,7 @@ _HOME = {
 __all__ = [  # noqa: RUF022 - the order of the guide: doors first, then nouns, then errors
     "connect",
     "open_table",
+    "create_table",
     "col",
     "lit",
     "register_merger",

@@ -1,0 +1,1 @@
+"""Catalogs: tables by name; they return values and never touch an engine."""

@@ -1,0 +1,66 @@
+"""The command ``lakewright``: one verb set, errors that teach, exit codes that scripts can use."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import lakewright
+from lakewright.interfaces.cli import tables
+from lakewright.interfaces.cli.logs import LogFormat, configure
+from lakewright.interfaces.cli.output import plain
+from lakewright.model.errors import LakewrightError
+
+app = typer.Typer(
+    name="lakewright",
+    help="Read and look after lake tables.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(tables.app, name="table")
+for verb in tables.TOP_LEVEL:
+    app.command(verb.__name__.rstrip("_"))(verb)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"lakewright {lakewright.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[  # noqa: ARG001 - its callback answers
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, help="Log more; twice for debugging.")
+    ] = 0,
+    log_format: Annotated[LogFormat, typer.Option(help="How log lines look.")] = LogFormat.text,
+) -> None:
+    """Settings that hold for every command."""
+    configure(verbose, log_format)
+
+
+def run() -> None:
+    """Run the command line; an error of ours is one line on standard error and exit code 1."""
+    try:
+        app()
+    except LakewrightError as error:
+        if "--output=json" in sys.argv or _follows("--output", "json") or _follows("-o", "json"):
+            body = {"error": error.code, "message": str(error), "facts": plain(error.facts)}
+            sys.stderr.write(json.dumps(body, ensure_ascii=False) + "\n")
+        else:
+            Console(stderr=True).print(f"lakewright: {error}", style="red", highlight=False)
+        sys.exit(1)
+    except BrokenPipeError:  # `| head` closed the pipe: not an error of ours
+        sys.stderr.close()
+        sys.exit(141)
+
+
+def _follows(flag: str, value: str) -> bool:
+    return any(pair == (flag, value) for pair in zip(sys.argv, sys.argv[1:], strict=False))

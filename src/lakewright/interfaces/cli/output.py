@@ -1,0 +1,128 @@
+"""What a command prints: a table for people, JSON or CSV for programs."""
+
+import base64
+import csv
+import datetime as dt
+import decimal
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+Row = Mapping[str, Any]
+
+
+class Output(StrEnum):
+    """The forms of output."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+def emit(
+    columns: Sequence[str],
+    rows: Iterable[Row],
+    output: Output,
+    *,
+    title: str | None = None,
+    limit: int | None = None,
+) -> None:
+    """Print rows in the form asked for, streaming; ``limit`` cuts, and a table says that it did."""
+    rows = iter(rows)
+    if output is Output.table:
+        _emit_table(columns, rows, title, limit)
+    elif output is Output.json:
+        _emit_json(rows if limit is None else islice(rows, limit))
+    else:
+        _emit_csv(columns, rows if limit is None else islice(rows, limit))
+
+
+def _emit_table(
+    columns: Sequence[str], rows: Iterable[Row], title: str | None, limit: int | None
+) -> None:
+    grid = Grid(title=title, title_justify="left", header_style="bold cyan", pad_edge=False)
+    for column in columns:
+        grid.add_column(column, overflow="fold")
+    shown, cut = 0, False
+    for row in rows:
+        if limit is not None and shown == limit:
+            cut = True
+            break
+        grid.add_row(*(_cell(row.get(c)) for c in columns))
+        shown += 1
+    # A pipe has no width of its own: let the table be as wide as it needs.
+    console = Console() if sys.stdout.isatty() else Console(width=240, no_color=True)
+    console.print(grid)
+    more = "; more follow, raise --limit" if cut else ""
+    console.print(f"{shown} row{'' if shown == 1 else 's'}{more}", style="dim", highlight=False)
+
+
+def _emit_json(rows: Iterable[Row]) -> None:
+    sys.stdout.write("[")
+    for number, row in enumerate(rows):
+        sys.stdout.write((",\n " if number else "\n ") + json.dumps(plain(row), ensure_ascii=False))
+    sys.stdout.write("\n]\n")
+
+
+def _emit_csv(columns: Sequence[str], rows: Iterable[Row]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow(_csv_cell(row.get(c)) for c in columns)
+
+
+def emit_facts(facts: Mapping[str, Any], output: Output, *, title: str) -> None:
+    """Print named facts: two columns for people, one object for programs."""
+    if output is Output.json:
+        sys.stdout.write(json.dumps(plain(facts), indent=1, ensure_ascii=False) + "\n")
+    else:
+        rows = ({"fact": k, "value": _cell(v)} for k, v in facts.items())
+        if output is Output.csv:
+            _emit_csv(("fact", "value"), rows)
+        else:
+            grid = Grid(title=title, title_justify="left", show_header=False, pad_edge=False)
+            grid.add_column(style="bold cyan")
+            grid.add_column(overflow="fold")
+            for row in rows:
+                grid.add_row(row["fact"], row["value"])
+            Console().print(grid)
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into what JSON knows: times as ISO text, decimals as text, bytes as base64."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case bytes():
+            return base64.b64encode(value).decode()
+        case dt.datetime() | dt.date() | dt.time():
+            return value.isoformat()
+        case decimal.Decimal():
+            return str(value)
+        case Mapping():
+            return {str(k): plain(v) for k, v in value.items()}
+        case list() | tuple() | frozenset() | set():
+            return [plain(v) for v in value]
+        case _:
+            return str(value)
+
+
+def _cell(value: Any) -> str:
+    shown = plain(value)
+    if isinstance(shown, dict | list):
+        return json.dumps(shown, ensure_ascii=False)
+    return "" if shown is None else str(shown)
+
+
+def _csv_cell(value: Any) -> Any:
+    shown = plain(value)
+    return json.dumps(shown, ensure_ascii=False) if isinstance(shown, dict | list) else shown

@@ -1,0 +1,171 @@
+"""Commands that look at one table: show, timeline, partitions, files, scan, fsck."""
+
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from lakewright.interfaces.cli.output import Output, emit, emit_facts
+from lakewright.interfaces.cli.wiring import open_table
+from lakewright.model.errors import Invalid
+from lakewright.model.files import FileSlice
+
+app = typer.Typer(help="Look at one table.", no_args_is_help=True, rich_markup_mode=None)
+
+Path = Annotated[str, typer.Argument(help="The table's path or URI.")]
+As = Annotated[Output, typer.Option("--output", "-o", help="The form of the output.")]
+Limit = Annotated[int | None, typer.Option(min=0, help="Print at most this many rows.")]
+Where = Annotated[str | None, typer.Option(help="Keep rows for which this SQL condition holds.")]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", help="An instant, a date or a time: the table as it was.")
+]
+
+
+@app.command()
+def show(path: Path, output: As = Output.table) -> None:
+    """Show what a table is: type, version, keys, schema, latest instant."""
+    table = open_table(path)
+    definition = table.definition
+    latest = table.timeline.latest_data()
+    facts = {
+        "name": str(definition.table_id),
+        "path": definition.base_path,
+        "type": definition.table_type.value,
+        "version": definition.version,
+        "record key": list(definition.record_key),
+        "partitioned by": list(definition.partition_by),
+        "ordering": list(definition.ordering),
+        "merge mode": definition.merge_mode.value,
+        "latest instant": latest.requested if latest else None,
+        "schema": {field.name: str(field.type) for field in definition.schema},
+    }
+    emit_facts(facts, output, title=table.name)
+
+
+@app.command()
+def timeline(
+    path: Path,
+    output: As = Output.table,
+    limit: Limit = None,
+    history: Annotated[bool, typer.Option("--history", help="Go on into the archive.")] = False,
+) -> None:
+    """Show the table's history, newest first."""
+    view = open_table(path).timeline
+    instants = (view.with_history() if history else view).instants
+    rows = (
+        {
+            "requested": i.requested,
+            "completed": i.completed,
+            "action": i.action.value,
+            "state": i.state.value,
+        }
+        for i in reversed(instants)
+    )
+    emit(("requested", "completed", "action", "state"), rows, output, limit=limit)
+
+
+@app.command()
+def partitions(path: Path, output: As = Output.table, limit: Limit = None) -> None:
+    """Show the partitions that hold live files."""
+    rows = ({"partition": p.path, **p.values} for p in open_table(path).partitions())
+    table = open_table(path)
+    emit(("partition", *table.definition.partition_by), rows, output, limit=limit)
+
+
+@app.command()
+def files(path: Path, as_of: AsOf = None, output: As = Output.table, limit: Limit = None) -> None:
+    """Show the live file slices, now or as of an instant."""
+    columns = ("partition", "file_id", "base_instant", "base_file", "logs", "bytes")
+    snapshots = open_table(path).get_snapshot(as_of)
+    rows = (_slice_row(s) for snapshot in snapshots for s in snapshot.file_slices)
+    emit(columns, rows, output, limit=limit)
+
+
+def _slice_row(file_slice: FileSlice) -> dict[str, Any]:
+    return {
+        "partition": file_slice.group.partition,
+        "file_id": file_slice.group.file_id,
+        "base_instant": file_slice.base_instant,
+        "base_file": file_slice.base.name if file_slice.base else None,
+        "logs": [log.name for log in file_slice.logs],
+        "bytes": file_slice.size,
+    }
+
+
+@app.command()
+def scan(
+    path: Path,
+    where: Where = None,
+    columns: Annotated[
+        str | None, typer.Option(help="A comma list of columns; * stands for the table's own.")
+    ] = None,
+    as_of: AsOf = None,
+    mode: Annotated[str, typer.Option(help="snapshot or read_optimized.")] = "snapshot",
+    since: Annotated[
+        str | None, typer.Option(help="Only rows changed after this instant or time.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="With --since: up to this instant or time.")
+    ] = None,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="The change stream instead of the rows.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what would be read, and read nothing.")
+    ] = False,
+    limit: Limit = None,
+    output: As = Output.table,
+) -> None:
+    """Read rows: all, some, as of an instant, changed since one, or as a change stream."""
+    table = open_table(path)
+    names = [c.strip() for c in columns.split(",")] if columns else None
+    if (until or changes) and as_of or since and as_of:
+        raise Invalid("--as-of does not go with --since, --until or --changes.")
+    if changes:
+        if where or names:
+            raise Invalid("--changes does not go with --where or --columns.")
+        query = table.changes(since, until)
+    elif since or until:
+        query = table.incremental(since, until, where=where, columns=names)
+    else:
+        query = table.scan(where=where, columns=names, as_of=as_of, mode=mode)
+    if explain:
+        sys.stdout.write(query.explain() + "\n")
+        return
+    if limit is None and output is Output.table:
+        limit = 50  # a terminal is for looking; programs ask for JSON or CSV and get all
+    emit(query.schema.names, _rows(query.to_batches()), output, limit=limit)
+
+
+def _rows(batches: Iterator[Any]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        yield from batch.to_pylist(maps_as_pydicts="lossy")
+
+
+@app.command()
+def fsck(
+    path: Path,
+    deep: Annotated[bool, typer.Option("--deep", help="Open every data file as well.")] = False,
+    output: As = Output.table,
+) -> None:
+    """Check every invariant of the format; exit code 2 when something is wrong."""
+    report = open_table(path).fsck(deep=deep)
+    if output is Output.json:
+        problems = [{"code": p.code, "path": p.path, "message": p.message} for p in report.problems]
+        facts = {"ok": report.ok, "checked": dict(report.checked), "problems": problems}
+        emit_facts(facts, output, title="fsck")
+    else:
+        checked = ({"check": k, "count": v} for k, v in report.checked.items())
+        emit(("check", "count"), checked, output, title="checked")
+        if report.problems:
+            found = (
+                {"code": p.code, "path": p.path, "message": p.message} for p in report.problems
+            )
+            emit(("code", "path", "message"), found, output, title="problems")
+    if not report.ok:
+        raise typer.Exit(2)
+
+
+#: These verbs also stand directly under ``lakewright``.
+TOP_LEVEL = (timeline, partitions, files, scan, fsck)
