@@ -144,39 +144,63 @@ def parse_avro(text: str, path: str = "") -> AvroRecord:
     return node
 
 
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A named type with what using it again costs: levels below it and fields inside it."""
+
+    node: AvroNode
+    height: int = 0
+    fields: int = 0
+
+
 class _Parser:
-    """One pass over a schema document; remembers the named types that it met."""
+    """One pass over a schema document; remembers the named types that it met.
+
+    Depth and fields are counted as if every reference were written out: a short text can name
+    types inside types until the tree it stands for fits in no memory.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._named: dict[str, AvroNode | None] = {}
+        self._named: dict[str, _Named | None] = {}
         self._fields = 0
+        self._deepest = 0
 
     def node(self, spec: object, space: str, where: str, depth: int) -> AvroNode:
-        if depth > MAX_DEPTH:
-            raise Unsupported(
-                f"the Avro schema nests deeper than {MAX_DEPTH} levels.", path=self._path
-            )
+        self._reach(depth)
         if isinstance(spec, str):
-            return self._by_name(spec, space, where)
+            return self._by_name(spec, space, where, depth)
         if isinstance(spec, list):
             return self._union(spec, space, where, depth)
         if isinstance(spec, dict):
             return self._complex(spec, space, where, depth)
         raise self._corrupt(where, f"{spec!r} is no type")
 
-    def _by_name(self, name: str, space: str, where: str) -> AvroNode:
+    def _reach(self, depth: int, fields: int = 0) -> None:
+        self._deepest = max(self._deepest, depth)
+        self._fields += fields
+        if depth > MAX_DEPTH:
+            raise Unsupported(
+                f"the Avro schema nests deeper than {MAX_DEPTH} levels.", path=self._path
+            )
+        if self._fields > _MAX_FIELDS:
+            raise Unsupported(
+                f"the Avro schema has more than {_MAX_FIELDS} fields.", path=self._path
+            )
+
+    def _by_name(self, name: str, space: str, where: str, depth: int) -> AvroNode:
         if name in _PRIMITIVES:
             return AvroPrimitive(name, _PRIMITIVES[name])
         for full in (f"{space}.{name}", name) if space and "." not in name else (name,):
             if full in self._named:
-                node = self._named[full]
-                if node is None:
+                known = self._named[full]
+                if known is None:
                     raise Unsupported(
                         f"the Avro type {full} contains itself; tables cannot hold such types.",
                         path=self._path,
                     )
-                return node
+                self._reach(depth + known.height, known.fields)
+                return known.node
         if name == "null":
             raise Unsupported(
                 f"column {where or '(root)'} has the Avro type null alone.", path=self._path
@@ -222,13 +246,11 @@ class _Parser:
     def _record(self, spec: dict[str, Any], space: str, where: str, depth: int) -> AvroNode:
         full, space = self._name(spec, space, where)
         fields = spec.get("fields")
-        if not isinstance(fields, list):
+        if not isinstance(fields, list) or not fields:
             raise self._corrupt(where, "a record without fields")
-        self._fields += len(fields)
-        if self._fields > _MAX_FIELDS:
-            raise Unsupported(
-                f"the Avro schema has more than {_MAX_FIELDS} fields.", path=self._path
-            )
+        counted, outer = self._fields, self._deepest
+        self._deepest = depth
+        self._reach(depth, len(fields))
         self._named[full] = None
         names: list[str] = []
         nodes: list[AvroNode] = []
@@ -245,7 +267,8 @@ class _Parser:
         if len(set(names)) != len(names):
             raise self._corrupt(where, "a field name occurs twice")
         node = AvroRecord(tuple(names), tuple(nodes), tuple(docs))
-        self._named[full] = node
+        self._named[full] = _Named(node, self._deepest - depth, self._fields - counted)
+        self._deepest = max(outer, self._deepest)
         return node
 
     def _fixed(self, spec: dict[str, Any], space: str, where: str) -> AvroNode:
@@ -254,7 +277,7 @@ class _Parser:
         if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= _MAX_FIXED:
             raise self._corrupt(where, f"a fixed type of size {size!r}")
         node = AvroFixed(size, self._decimal(spec, where) or Fixed(size))
-        self._named[full] = node
+        self._named[full] = _Named(node)
         return node
 
     def _enum(self, spec: dict[str, Any], space: str, where: str) -> AvroNode:
@@ -263,7 +286,7 @@ class _Parser:
         if not isinstance(symbols, list) or not all(isinstance(s, str) for s in symbols):
             raise self._corrupt(where, "an enum without symbols")
         node = AvroEnum(tuple(symbols))
-        self._named[full] = node
+        self._named[full] = _Named(node)
         return node
 
     def _primitive(self, name: str, spec: dict[str, Any], where: str) -> AvroNode:
