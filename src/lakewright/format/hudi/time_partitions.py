@@ -152,10 +152,12 @@ def parse_java(text: str, pattern: str, zone: dt.tzinfo) -> dt.datetime | None:
     if match is None:
         return None
     found = match.groupdict()
-    part = {name: int(found.get(name) or default) for name, default in _DEFAULTS.items()}
+    year, month, day, hour, minute, second = (
+        int(found.get(name) or default) for name, default in _DEFAULTS.items()
+    )
     micros = int((found.get("fraction") or "0").ljust(6, "0")[:6])
     try:
-        moment = dt.datetime(**part, microsecond=micros)
+        moment = dt.datetime(year, month, day, hour, minute, second, micros)
     except ValueError:
         return None
     offset = found.get("zone")
