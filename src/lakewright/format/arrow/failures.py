@@ -1,0 +1,24 @@
+"""What Arrow raises over bad bytes, as our errors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from lakewright.model.errors import Corrupt, Unavailable, Unsupported
+
+
+@contextmanager
+def arrow_failures(path: str, offset: int = 0) -> Iterator[None]:
+    """Turn Arrow's errors while reading ``path`` into ours; errors of storage pass unchanged."""
+    try:
+        yield
+    except pa.ArrowNotImplementedError as cause:
+        raise Unsupported(f"{path} cannot be read: {cause}.", path=path, offset=offset) from cause
+    except pa.ArrowException as cause:
+        raise Corrupt(f"{path} is damaged: {cause}.", path=path, offset=offset) from cause
+    except OSError as cause:
+        if cause.errno is not None:
+            raise Unavailable(f"{path} could not be read: {cause}.", path=path) from cause
+        # Arrow reports a bad footer or page as an OSError without a number.
+        raise Corrupt(f"{path} is damaged: {cause}.", path=path, offset=offset) from cause

@@ -1,0 +1,142 @@
+"""Reading base files: batches of the wanted columns and row groups."""
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakewright.format.arrow.failures import arrow_failures
+from lakewright.format.hudi.base_footer import BaseFooter, read_footer
+from lakewright.storage.port import Storage
+
+#: Rows per batch where the caller does not say.
+BATCH_ROWS = 64 << 10
+
+
+def open_base(storage: Storage, path: str, size: int = -1) -> "BaseFileReader":
+    """Read a base file's footer and stand ready to read its rows."""
+    return BaseFileReader(storage, read_footer(storage, path, size))
+
+
+class BaseFileReader:
+    """An open base file. The file itself is opened with the first batch; close it, or use with."""
+
+    def __init__(self, storage: Storage, footer: BaseFooter) -> None:
+        self._storage = storage
+        self._parquet: pq.ParquetFile | None = None
+        self.footer = footer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if self._parquet is not None:
+            self._parquet.close(force=True)
+            self._parquet = None
+
+    @property
+    def path(self) -> str:
+        """The path relative to the table."""
+        return self.footer.path
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of all rows, with every type in its normal form."""
+        return self.footer.schema
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows of the whole file."""
+        return self.footer.num_rows
+
+    @property
+    def num_row_groups(self) -> int:
+        """The number of row groups."""
+        return int(self.footer.metadata.num_row_groups)
+
+    def row_group_rows(self, group: int) -> int:
+        """Return the number of rows of one row group."""
+        return int(self.footer.metadata.row_group(group).num_rows)
+
+    def iter_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        row_groups: Sequence[int] | None = None,
+        filter: pc.Expression | None = None,
+        *,
+        batch_rows: int = BATCH_ROWS,
+        use_threads: bool = True,
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream rows in file order, one row group after another, so that memory stays bounded.
+
+        ``columns`` names the columns wanted, in the order wanted; names that the file lacks are
+        passed over. ``filter`` may name the wanted columns only. A batch without columns still
+        knows its number of rows.
+        """
+        names = self.schema.names
+        wanted = list(names if columns is None else (c for c in columns if c in names))
+        target = pa.schema([self.schema.field(name) for name in wanted])
+        groups = range(self.num_row_groups) if row_groups is None else row_groups
+        for group in groups:
+            if not wanted:
+                yield from _bare_batches(self.row_group_rows(group), batch_rows)
+                continue
+            with arrow_failures(self.path):
+                batches = self._file().iter_batches(
+                    batch_size=batch_rows,
+                    row_groups=[group],
+                    columns=wanted,
+                    use_threads=use_threads,
+                )
+            while (batch := self._next(batches)) is not None:
+                made = _shaped(batch, target, self.path)
+                yield made if filter is None else made.filter(filter)
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return all rows as one table."""
+        batches = list(self.iter_batches(columns))
+        names = self.schema.names if columns is None else columns
+        target = pa.schema([self.schema.field(n) for n in names if n in self.schema.names])
+        return pa.Table.from_batches(batches, target)
+
+    def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+        with arrow_failures(self.path):
+            return next(batches, None)
+
+    def _file(self) -> pq.ParquetFile:
+        if self._parquet is None:
+            file = self._storage.open(self.path)
+            with arrow_failures(self.path):
+                self._parquet = pq.ParquetFile(
+                    file, metadata=self.footer.metadata, coerce_int96_timestamp_unit="us"
+                )
+        return self._parquet
+
+
+def _shaped(batch: pa.RecordBatch, target: pa.Schema, path: str) -> pa.RecordBatch:
+    """Return the batch with the target's columns, order and types."""
+    if batch.schema.names != target.names:
+        batch = batch.select(target.names)
+    if batch.schema.equals(target):
+        return batch
+    with arrow_failures(path):
+        return batch.cast(target)
+
+
+def _bare_batches(rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    while rows > 0:
+        some = min(rows, batch_rows)
+        yield pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), some, [None]))
+        rows -= some
