@@ -160,7 +160,7 @@ def reader(shape: Shape) -> Converter:
             read = reader(inner)
             if read is _same and null_is is None:
                 return _same
-            return lambda value: null_is if value is None else read(value)
+            return lambda value: null_is if value is None or value is null_is else read(value)
         case RecordOf():
             return _record_reader(shape)
 
@@ -168,19 +168,24 @@ def reader(shape: Shape) -> Converter:
 @functools.cache
 def _record_reader(shape: RecordOf[Any]) -> Converter:
     names = [member.name for member in shape.members]
+    nulls = [_null_of(member.shape) for member in shape.members]
+    absent = {m.name: m.default for m in shape.members if m.default not in (REQUIRED, None)}
+    # Of the 31 members of a write stat four need work beyond the nulls; touching no other
+    # keeps commits of 100,000 files quick to read.
+    changed = [
+        (i, reader(member.shape))
+        for i, member in enumerate(shape.members)
+        if not isinstance(_bare(member.shape), Scalar)
+    ]
     build = shape.build
-    defaults = [_absent(member) for member in shape.members]
-    converters = [reader(member.shape) for member in shape.members]
-    # Most of 31 members of a write stat need no work; touching only the others makes
-    # commits of 100,000 files readable in about a second.
-    changed = [(i, read) for i, read in enumerate(converters) if read is not _same]
-    replaced = [(i, value) for i, value in enumerate(defaults) if value is not None]
 
     def read_record(fields: Mapping[str, Raw]) -> Raw:
-        values = list(map(fields.get, names))
-        for i, default in replaced:
-            if values[i] is None and names[i] not in fields:
-                values[i] = default
+        if len(fields) < len(names):
+            fields = {**absent, **fields}
+        values = [
+            null if value is None else value
+            for value, null in zip(map(fields.get, names), nulls, strict=True)
+        ]
         for i, read in changed:
             values[i] = read(values[i])
         return build(*values)
@@ -188,9 +193,12 @@ def _record_reader(shape: RecordOf[Any]) -> Converter:
     return read_record
 
 
-def _absent(member: Member) -> Raw:
-    """Return what stands for a field that the writer did not know; None becomes null's value."""
-    return None if member.default is REQUIRED else member.default
+def _bare(shape: Shape) -> Shape:
+    return shape.shape if isinstance(shape, Nullable) else shape
+
+
+def _null_of(shape: Shape) -> Raw:
+    return shape.null_is if isinstance(shape, Nullable) else None
 
 
 def writer(shape: Shape) -> Converter:
