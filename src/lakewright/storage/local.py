@@ -38,6 +38,7 @@ import pyarrow as pa
 
 from lakewright.model.errors import Denied, InvalidPath, LakewrightError, Unavailable
 from lakewright.storage.paths import (
+    TEMPORARY_SUFFIX,
     already_exists,
     check_file,
     check_path,
@@ -49,8 +50,6 @@ from lakewright.storage.paths import (
 )
 from lakewright.storage.port import FileStat, Folder
 from lakewright.storage.streams import walk_tree
-
-TEMPORARY_SUFFIX = ".lakewright-tmp"
 
 _WALK_THREADS = min(4, os.cpu_count() or 1)
 _WALK_BATCH = 64

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from urllib.parse import unquote, urlsplit
 
 from lakewright.model.errors import InvalidPath
+from lakewright.model.extras import load_extra
 from lakewright.storage.port import Storage
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
@@ -40,13 +41,15 @@ def open_storage(
 
         return MemoryStorage(text, options)
     if scheme in {"s3", "s3a", "s3n"}:
-        from lakewright.storage.s3 import open_s3
+        load_extra("boto3", "s3", "Storage on S3")
+        from lakewright.storage.s3 import S3Storage
 
-        return open_s3(text, options)
+        return S3Storage(text, options)
     if scheme in _ARROW_SCHEMES:
         from lakewright.storage.arrow_fs import open_arrow
 
         return open_arrow(text, options)
+    load_extra("fsspec", "fsspec", f"Storage under {scheme}://")
     from lakewright.storage.fsspec_fs import open_fsspec
 
     return open_fsspec(text, options)

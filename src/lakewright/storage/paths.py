@@ -2,6 +2,9 @@
 
 from lakewright.model.errors import AlreadyExists, Invalid, InvalidPath, NotFound
 
+TEMPORARY_SUFFIX = ".lakewright-tmp"
+"""The end of the names of files that are being written; listings leave such files out."""
+
 
 def check_path(path: str) -> str:
     """Return ``path`` unchanged when it is a plain relative path; ``""`` is the root.
