@@ -15,11 +15,12 @@ from lakewright.format.hudi.metadata.shapes import (
     LONG,
     STRING,
     ListOf,
-    MapOf,
     Member,
     Nullable,
     RecordOf,
     counter,
+    listed,
+    mapped,
     optional,
     versioned,
 )
@@ -124,8 +125,8 @@ WRITE_STAT = RecordOf(
         optional("logVersion", INT),
         optional("logOffset", LONG),
         optional("baseFile", STRING),
-        Member("logFiles", Nullable(ListOf(STRING), null_is=()), None),
-        Member("cdcStats", Nullable(MapOf(LONG), null_is={}), None),
+        listed("logFiles", STRING, writes_null=True),
+        mapped("cdcStats", LONG, writes_null=True),
         optional("prevBaseFile", STRING),
         optional("minEventTime", LONG),
         optional("maxEventTime", LONG),
@@ -138,20 +139,12 @@ WRITE_STAT = RecordOf(
     ),
 )
 _STATS = (
-    Member(
-        "partitionToWriteStats",
-        Nullable(MapOf(ListOf(WRITE_STAT)), null_is={}, writes_null=False),
-        None,
-    ),
+    mapped("partitionToWriteStats", ListOf(WRITE_STAT)),
     Member("compacted", Nullable(BOOLEAN, null_is=False, writes_null=False), None),
-    Member("extraMetadata", Nullable(MapOf(STRING), null_is={}, writes_null=False), None),
+    mapped("extraMetadata", STRING),
 )
 _OPERATION = optional("operationType", STRING)
-_REPLACED = Member(
-    "partitionToReplaceFileIds",
-    Nullable(MapOf(ListOf(STRING)), null_is={}, writes_null=False),
-    None,
-)
+_REPLACED = mapped("partitionToReplaceFileIds", ListOf(STRING))
 COMMIT = RecordOf("HoodieCommitMetadata", CommitMetadata, (*_STATS, versioned(), _OPERATION))
 REPLACE_COMMIT = RecordOf(
     "HoodieReplaceCommitMetadata", CommitMetadata, (*COMMIT.members, _REPLACED)

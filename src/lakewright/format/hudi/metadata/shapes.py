@@ -105,6 +105,16 @@ def counter(name: str) -> Member:
     return Member(name, Nullable(LONG, null_is=0, writes_null=False), None)
 
 
+def mapped(name: str, values: Shape, *, writes_null: bool = False) -> Member:
+    """Declare a nullable map whose null is the empty one."""
+    return Member(name, Nullable(MapOf(values), null_is={}, writes_null=writes_null), None)
+
+
+def listed(name: str, items: Shape, *, writes_null: bool = False) -> Member:
+    """Declare a nullable list whose null is the empty one."""
+    return Member(name, Nullable(ListOf(items), null_is=(), writes_null=writes_null), None)
+
+
 def avro_schema(shape: Shape) -> Raw:
     """Return the Avro schema of a shape as JSON values, named as real Hudi names it."""
     return _schema(shape, set())
