@@ -1,0 +1,169 @@
+"""Which files a reading needs: the slices of every partition, at a time or between two."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from lakewright.model.expression.bound import BoundExpression
+from lakewright.model.files import (
+    FileSlice,
+    PartitionDescriptor,
+    PartitionIncrementalSnapshot,
+    PartitionSnapshot,
+)
+from lakewright.model.instant import BEGINNING, Instant
+from lakewright.storage.port import Folder
+from lakewright.table.horizon import see_at, see_until, window
+from lakewright.table.partitions import Tree, list_partitions, walk_partitions
+from lakewright.table.pruning import Pruner, Reason, Tally
+from lakewright.table.slicing import Listing, latest_bases, latest_slices
+from lakewright.table.state import TableState, table_schema
+from lakewright.timeline.moments import whole_second
+
+#: Operations that rewrite rows of a group without changing them: whoever reads changes finds
+#: those rows through the write that made them.
+_COMPACTING = frozenset({"COMPACT", "LOG_COMPACT"})
+
+
+@dataclass(frozen=True)
+class FileIndex:
+    """Lists the file slices of a table, pruned, one partition after the other.
+
+    Every answer is a stream: the work is done as it is consumed, and memory holds a few
+    partitions. A ``Tally`` that is passed in counts what was seen and what was left out.
+    """
+
+    state: TableState
+    pruner: Pruner | None = None
+
+    def partitions(self, filters: Sequence[BoundExpression] = ()) -> Iterator[PartitionDescriptor]:
+        """Stream the partitions that hold visible files now and may match the filters."""
+        visible = see_at(self.state, None)
+        for descriptor, folder in walk_partitions(self._tree, filters, Tally()):
+            if latest_slices(_listing(folder), visible) or not descriptor.path:
+                yield descriptor
+
+    def list_files_at(
+        self,
+        instant: str | None = None,
+        filters: Sequence[BoundExpression] = (),
+        *,
+        read_optimized: bool = False,
+        tally: Tally | None = None,
+    ) -> Iterator[PartitionSnapshot]:
+        """Stream the latest slices at ``instant`` (None: now) that may match all filters.
+
+        Partitions without a slice left are passed over, save the one partition of an
+        unpartitioned table. ``read_optimized`` lists base files alone. A time that was
+        cleaned away raises ``HistoryGone`` before anything is listed.
+        """
+        visible = see_at(self.state, instant)
+        choose = latest_bases if read_optimized else latest_slices
+        latest = self._latest_at(instant)
+        count = Tally() if tally is None else tally
+
+        def stream() -> Iterator[PartitionSnapshot]:
+            for descriptor, folder in walk_partitions(self._tree, filters, count):
+                slices = self._pruned(descriptor, choose(_listing(folder), visible), filters, count)
+                if slices or not self.state.config.partition_fields:
+                    yield PartitionSnapshot(descriptor, latest, tuple(slices))
+
+        return stream()
+
+    def list_files_between(
+        self,
+        start: str | None,
+        end: str | None,
+        filters: Sequence[BoundExpression] = (),
+        *,
+        tally: Tally | None = None,
+    ) -> Iterator[PartitionIncrementalSnapshot]:
+        """Stream, per partition written after ``start`` up to ``end``, its slices at ``end``.
+
+        Only the groups that the window wrote are listed, and only the partitions they lie in
+        are visited. Groups that were merely compacted are left out. The slices may hold older
+        rows too: the commit time of a row tells whether it belongs to the window.
+        """
+        visible = see_until(self.state, end)
+        touched = self._touched(window(self.state, start, end))
+        everything = start is None or start == BEGINNING
+        count = Tally() if tally is None else tally
+
+        def stream() -> Iterator[PartitionIncrementalSnapshot]:
+            for descriptor, folder in self._visited(touched, everything, filters, count):
+                written = touched.get(descriptor.path, _UNTOUCHED)
+                slices = [
+                    piece
+                    for piece in latest_slices(_listing(folder), visible)
+                    if everything or piece.group.file_id in written.file_ids
+                ]
+                kept = self._pruned(descriptor, slices, filters, count)
+                if kept:
+                    yield PartitionIncrementalSnapshot(
+                        descriptor, tuple(written.instants), tuple(kept)
+                    )
+
+        return stream()
+
+    # ------------------------------------------------------------------- support
+
+    @cached_property
+    def _tree(self) -> Tree:
+        return Tree(self.state.storage, self.state.config, table_schema(self.state))
+
+    def _latest_at(self, as_of: str | None) -> Instant | None:
+        if as_of is None:
+            return self.state.timeline.latest_data()
+        bound = whole_second(as_of)
+        seen = (i for i in reversed(self.state.timeline.data()) if i.requested <= bound)
+        return next(seen, None)
+
+    def _visited(
+        self,
+        touched: "Mapping[str, _Touched]",
+        everything: bool,
+        filters: Sequence[BoundExpression],
+        tally: Tally,
+    ) -> Iterator[tuple[PartitionDescriptor, Folder]]:
+        if everything:
+            return walk_partitions(self._tree, filters, tally)
+        return list_partitions(self._tree, sorted(touched), filters, tally)
+
+    def _touched(self, instants: Sequence[Instant]) -> "dict[str, _Touched]":
+        touched: dict[str, _Touched] = {}
+        for instant, body in self.state.timeline.commits(instants):
+            if body.operation in _COMPACTING:
+                continue
+            for partition, stats in body.write_stats.items():
+                entry = touched.setdefault(partition, _Touched([], set()))
+                entry.instants.append(instant)
+                entry.file_ids.update(stat.file_id for stat in stats)
+        return touched
+
+    def _pruned(
+        self,
+        descriptor: PartitionDescriptor,
+        slices: Sequence[FileSlice],
+        filters: Sequence[BoundExpression],
+        tally: Tally,
+    ) -> Sequence[FileSlice]:
+        tally.found(len(slices))
+        if filters and slices and self.pruner is not None:
+            kept = self.pruner.keep(descriptor, slices, filters)
+            tally.dropped(Reason.INDEX, len(slices) - len(kept))
+            slices = kept
+        tally.kept(slices)
+        return slices
+
+
+@dataclass(frozen=True, slots=True)
+class _Touched:
+    instants: list[Instant]
+    file_ids: set[str]
+
+
+_UNTOUCHED = _Touched([], set())
+
+
+def _listing(folder: Folder) -> Listing:
+    return Listing(folder.path, folder.names, folder.sizes)

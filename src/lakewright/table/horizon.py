@@ -1,0 +1,151 @@
+"""What a reading may see: from the timeline to a ``Visibility``, and where history ends."""
+
+from collections.abc import Callable
+
+from lakewright.format.hudi.metadata.clean import CleanMetadata
+from lakewright.format.hudi.metadata.compaction import CompactionPlan
+from lakewright.model.errors import HistoryGone, InstantNotFound
+from lakewright.model.instant import BEGINNING, Action, Instant
+from lakewright.model.table import TableType
+from lakewright.table.state import TableState
+from lakewright.table.visibility import Visibility
+from lakewright.timeline.moments import whole_second
+from lakewright.timeline.view import TimelineView
+
+
+def see_at(state: TableState, as_of: str | None) -> Visibility:
+    """See the table as of a requested time; None for all that has completed.
+
+    An instant counts from the time it was requested, as in Hudi's time travel: a commit that
+    began before ``as_of`` and ended after it is seen.
+    """
+    if as_of is None:
+        return _visibility(state, None, None)
+    check_retained(state.timeline, as_of)
+    return _visibility(state, whole_second(as_of), None)
+
+
+def see_until(state: TableState, end: str | None) -> Visibility:
+    """See the table as it was when everything up to ``end`` had taken effect.
+
+    ``end`` is a completion time in layout 2 and an instant time in layout 1.
+    """
+    if end is None:
+        return _visibility(state, None, None)
+    bound = whole_second(end)
+    seen = [i for i in state.timeline.data() if i.completed is not None and i.completed <= bound]
+    if seen and len(seen) < len(state.timeline.data()):
+        check_retained(state.timeline, max(i.requested for i in seen))
+    if state.config.layout == 1:
+        return _visibility(state, bound, None)
+    return _visibility(state, None, bound)
+
+
+def window(state: TableState, start: str | None, end: str | None) -> tuple[Instant, ...]:
+    """The completed writes after ``start`` up to ``end``, in order of effect.
+
+    Times are as in ``TimelineView.between``. The archived history is read where the window
+    begins before the active timeline.
+    """
+    timeline = state.timeline
+    if start is None or start == BEGINNING or timeline.is_archived(start):
+        timeline = timeline.with_history()
+    return tuple(i for i in timeline.between(start, end) if i.action.writes_data)
+
+
+def earliest_retained(timeline: TimelineView) -> str | None:
+    """The first instant whose files the last cleaning kept; None where nothing bounds it."""
+    for instant in reversed(timeline.by_action(Action.CLEAN)):
+        if instant.is_completed:
+            body = timeline.metadata(instant)
+            return (body.earliest_to_retain or None) if isinstance(body, CleanMetadata) else None
+    return None
+
+
+def check_retained(timeline: TimelineView, as_of: str) -> None:
+    """Refuse a time whose files may have been cleaned away."""
+    first = earliest_retained(timeline)
+    if first is not None and whole_second(as_of) < first:
+        raise HistoryGone(
+            f"the files of {as_of} were cleaned away: the last cleaning kept {first} and later.",
+            next_step=f"Read as of {first} or later, or retain more commits when cleaning.",
+            as_of=as_of,
+            earliest=first,
+        )
+
+
+def _visibility(state: TableState, as_of: str | None, upto: str | None) -> Visibility:
+    timeline = state.timeline
+    cut = Visibility(
+        layout=state.config.layout,
+        completions=timeline.completions,
+        start=timeline.start,
+        pending=timeline.pending_writes,
+        as_of=as_of,
+        upto=upto,
+    )
+    return Visibility(
+        layout=cut.layout,
+        completions=cut.completions,
+        start=cut.start,
+        pending=cut.pending,
+        as_of=as_of,
+        upto=upto,
+        replaced=_replaced(timeline, cut),
+        compactions=_compactions(state),
+        completion_of=timeline.completion_of,
+        named_by=_named_by(timeline),
+    )
+
+
+def _replaced(timeline: TimelineView, cut: Visibility) -> dict[str, dict[str, str]]:
+    """Collect the groups that completed replacements within the cut have taken away."""
+    chosen = [
+        i
+        for i in timeline.by_action(Action.REPLACECOMMIT)
+        if i.is_completed and cut.shown[i.requested]
+    ]
+    gone: dict[str, dict[str, str]] = {}
+    for instant, body in timeline.commits(chosen):
+        for partition, file_ids in body.replaced.items():
+            gone.setdefault(partition, {}).update(dict.fromkeys(file_ids, instant.requested))
+    return gone
+
+
+def _compactions(state: TableState) -> dict[str, dict[str, str]]:
+    planned: dict[str, dict[str, str]] = {}
+    if state.config.table_type is not TableType.MERGE_ON_READ:
+        return planned
+    for instant in state.timeline.pending_compactions():
+        plan = state.timeline.plan(instant)
+        if not isinstance(plan, CompactionPlan):
+            continue
+        for operation in plan.operations:
+            group = planned.setdefault(operation.partition, {})
+            group[operation.file_id] = instant.requested
+    return planned
+
+
+def _named_by(timeline: TimelineView) -> Callable[[str], frozenset[str]]:
+    """Return a lookup of the paths that a write on the active timeline lists."""
+    known: dict[str, frozenset[str]] = {}
+
+    def named(requested: str) -> frozenset[str]:
+        if requested not in known:
+            known[requested] = _paths_of(timeline, requested)
+        return known[requested]
+
+    return named
+
+
+def _paths_of(timeline: TimelineView, requested: str) -> frozenset[str]:
+    if requested not in timeline.completions:
+        return frozenset()
+    try:
+        instant = next(i for i in timeline.data() if i.requested == requested)
+        body = timeline.commit_metadata(instant)
+    except InstantNotFound:
+        return frozenset()
+    return frozenset(
+        stat.path for stats in body.write_stats.values() for stat in stats if stat.path
+    )

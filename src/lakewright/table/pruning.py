@@ -1,0 +1,113 @@
+"""Leaving out what cannot hold a matching row, and keeping count of why.
+
+One law: a partition or slice is left out only when none of its rows can match; whatever is
+not known is kept.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from lakewright.model.expression.bound import BoundExpression
+from lakewright.model.expression.prune import ColumnRange, Ranges, compile_pruner
+from lakewright.model.files import FileSlice, PartitionDescriptor
+
+Path = tuple[str, ...]
+
+
+class Reason(StrEnum):
+    """Why something was left out."""
+
+    PARTITION = "partition values"
+    STATISTICS = "column statistics"
+    KEYS = "record keys"
+    INDEX = "index"
+
+
+class Pruner(Protocol):
+    """Chooses slices by what an index knows: a bucket index by the hash of a key, for example."""
+
+    def keep(
+        self,
+        partition: PartitionDescriptor,
+        slices: Sequence[FileSlice],
+        filters: Sequence[BoundExpression],
+    ) -> Sequence[FileSlice]:
+        """Return the slices that may hold rows matching all filters, in the order given."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """What a listing looked at and what it kept.
+
+    A partition folder that was left out before anything below it was listed counts as one
+    partition, whatever it holds; its files and bytes were never known. ``left_out`` counts
+    folders for partition values and slices for every other reason.
+    """
+
+    partitions: int = 0
+    partitions_kept: int = 0
+    slices: int = 0
+    slices_kept: int = 0
+    files_kept: int = 0
+    bytes_kept: int = 0
+    left_out: Mapping[Reason, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        text = (
+            f"partitions {self.partitions_kept} of {self.partitions}, "
+            f"slices {self.slices_kept} of {self.slices}, "
+            f"{self.files_kept} files, {self.bytes_kept} bytes"
+        )
+        why = ", ".join(f"{count} by {reason}" for reason, count in self.left_out.items())
+        return f"{text}; left out {why}" if why else text
+
+
+class Tally:
+    """Counts while a listing streams; ``report`` tells where it stands."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+        self._left_out: Counter[Reason] = Counter()
+
+    def partition(self, *, kept: bool) -> None:
+        """Count one partition."""
+        self._seen["partitions"] += 1
+        if kept:
+            self._seen["partitions_kept"] += 1
+        else:
+            self._left_out[Reason.PARTITION] += 1
+
+    def found(self, slices: int) -> None:
+        """Count the slices of a partition before they are looked at."""
+        self._seen["slices"] += slices
+
+    def dropped(self, reason: Reason, slices: int) -> None:
+        """Count slices that were left out."""
+        if slices:
+            self._left_out[reason] += slices
+
+    def kept(self, slices: Sequence[FileSlice]) -> None:
+        """Count the slices that are handed on."""
+        self._seen["slices_kept"] += len(slices)
+        for piece in slices:
+            self._seen["files_kept"] += len(piece.logs) + (piece.base is not None)
+            self._seen["bytes_kept"] += piece.size
+
+    def report(self) -> PruneReport:
+        """Return the counts so far."""
+        return PruneReport(**self._seen, left_out=dict(self._left_out))
+
+
+def partition_ranges(values: Mapping[str, object]) -> dict[Path, ColumnRange]:
+    """Say what the rows of a partition hold in its partition columns: one value, or null."""
+    return {tuple(name.split(".")): ColumnRange.constant(value) for name, value in values.items()}
+
+
+def compile_filters(filters: Sequence[BoundExpression]) -> Callable[[Ranges], bool]:
+    """Return the question whether rows within some ranges could satisfy every filter."""
+    pruners = [compile_pruner(condition) for condition in filters]
+    return lambda ranges: all(may_match(ranges) for may_match in pruners)

@@ -1,0 +1,272 @@
+"""From the file names of a partition to file slices; pure, for both timeline layouts.
+
+Layout 1 (table version 6) writes the base instant of the slice into a log's name. Layout 2
+(versions 8 and 9) writes the delta commit's own time, and a log belongs to the newest base
+file that had been *requested* when the log *completed*. In both, a compaction that is planned
+and not finished opens a slice without a base: what is read then is the slice before it with
+the logs of both.
+
+Two attempts of one task may leave two base files of one group and instant. The one that the
+commit names counts; where no metadata is at hand, the one with the greatest write token. Log
+files are kept all unless the commit names some and not others: a log that was written twice
+merges to the same rows.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakewright.format.hudi.file_names import BASE_EXTENSIONS, base_file, log_file
+from lakewright.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
+from lakewright.table.visibility import Visibility
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files of one partition: names, and sizes in the same order."""
+
+    partition: str
+    names: Sequence[str]
+    sizes: Sequence[int]
+
+
+def latest_slices(listing: Listing, visible: Visibility) -> list[FileSlice]:
+    """Return the newest visible slice of every live group, by file id."""
+    bases = _newest_bases(listing, visible)
+    logs = _logs_by_group(listing)
+    found = {file_id: _of_base(base) for file_id, base in bases.items() if file_id not in logs}
+    if logs:
+        candidates = _bases_by_group(listing, visible, logs.keys())
+        compactions = visible.compactions.get(listing.partition, {})
+        for file_id, group_logs in logs.items():
+            group = FileGroupId(listing.partition, file_id)
+            compaction = compactions.get(file_id)
+            slices = _group_slices(
+                group, candidates.get(file_id, []), group_logs, compaction, visible
+            )
+            newest = _newest(slices, compaction, visible)
+            if newest is not None:
+                found[file_id] = newest
+    return _live(listing, found, visible)
+
+
+def latest_bases(listing: Listing, visible: Visibility) -> list[FileSlice]:
+    """Return the newest visible base file of every live group: what is read without logs."""
+    bases = _newest_bases(listing, visible)
+    return _live(listing, {i: _of_base(base) for i, base in bases.items()}, visible)
+
+
+def file_groups(listing: Listing, visible: Visibility) -> list[FileGroup]:
+    """Return every group with its committed slices, newest first; replaced groups included.
+
+    The slice of an unfinished compaction stands for itself here, without the one before it.
+    """
+    logs = _logs_by_group(listing)
+    bases = _bases_by_group(listing, visible, None)
+    compactions = visible.compactions.get(listing.partition, {})
+    groups = []
+    for file_id in sorted(bases.keys() | logs.keys()):
+        group = FileGroupId(listing.partition, file_id)
+        slices = _group_slices(
+            group, bases.get(file_id, []), logs.get(file_id, []), compactions.get(file_id), visible
+        )
+        if slices:
+            groups.append(FileGroup(group, tuple(reversed(slices))))
+    return groups
+
+
+# ------------------------------------------------------------------------- base files
+
+
+def _newest_bases(listing: Listing, visible: Visibility) -> dict[str, BaseFile]:
+    shown = visible.shown
+    best: dict[str, tuple[str, str, int]] = {}
+    for name, size in zip(listing.names, listing.sizes, strict=True):
+        parts = name.split("_")
+        if len(parts) != 3 or name[0] == ".":
+            continue
+        file_id = parts[0]
+        instant, _, extension = parts[2].partition(".")
+        if extension not in BASE_EXTENSIONS or not shown[instant] or not file_id:
+            continue
+        known = best.get(file_id)
+        if known is None or instant > known[0] or _is_twin(listing, name, known, visible):
+            best[file_id] = (instant, name, size)
+    partition = listing.partition
+    return {
+        file_id: BaseFile(partition, name, file_id, name.split("_")[1], instant, size)
+        for file_id, (instant, name, size) in best.items()
+    }
+
+
+def _bases_by_group(
+    listing: Listing, visible: Visibility, wanted: Iterable[str] | None
+) -> dict[str, list[BaseFile]]:
+    """Collect the committed base files of some groups, oldest first, one per instant."""
+    chosen = None if wanted is None else frozenset(wanted)
+    found: dict[str, dict[str, BaseFile]] = {}
+    for name, size in zip(listing.names, listing.sizes, strict=True):
+        if name[0] == "." or (chosen is not None and name.partition("_")[0] not in chosen):
+            continue
+        base = base_file(listing.partition, name, size)
+        if base is None or not visible.committed[base.instant]:
+            continue
+        group = found.setdefault(base.file_id, {})
+        known = group.get(base.instant)
+        if known is None or _beats(listing.partition, name, known.name, visible):
+            group[base.instant] = base
+    return {
+        file_id: [group[instant] for instant in sorted(group)] for file_id, group in found.items()
+    }
+
+
+def _is_twin(listing: Listing, name: str, known: tuple[str, str, int], visible: Visibility) -> bool:
+    """Whether a base file has the instant of the known one, and counts in its stead."""
+    same = name.split("_")[2].startswith(f"{known[0]}.")
+    return same and _beats(listing.partition, name, known[1], visible)
+
+
+def _beats(partition: str, name: str, other: str, visible: Visibility) -> bool:
+    """Whether the first of two base files of one group and instant is the one that counts."""
+    prefix = f"{partition}/" if partition else ""
+    named = visible.named_by(name.split("_")[2].partition(".")[0])
+    mine, theirs = prefix + name in named, prefix + other in named
+    return mine if mine != theirs else _attempt(name) > _attempt(other)
+
+
+def _attempt(name: str) -> tuple[tuple[int, ...], str]:
+    numbers = name.split("_")[1].split("-")
+    return tuple(int(n) for n in numbers if n.isdigit()), name
+
+
+# ------------------------------------------------------------------------------- logs
+
+
+def _logs_by_group(listing: Listing) -> dict[str, list[LogFile]]:
+    found: dict[str, list[LogFile]] = {}
+    for name, size in zip(listing.names, listing.sizes, strict=True):
+        if name[0] != "." or ".log." not in name:
+            continue
+        log = log_file(listing.partition, name, size)
+        # Change files repeat rows that base files and logs hold; readers of changes ask the
+        # commit metadata for them.
+        if log is not None and not log.cdc:
+            found.setdefault(log.file_id, []).append(log)
+    return found
+
+
+def _group_slices(
+    group: FileGroupId,
+    bases: Sequence[BaseFile],
+    logs: Sequence[LogFile],
+    compaction: str | None,
+    visible: Visibility,
+) -> list[FileSlice]:
+    """Return the committed slices of a group, oldest first."""
+    by_instant = {base.instant: base for base in bases}
+    keys = sorted({*by_instant, *((compaction,) if compaction else ())})
+    if visible.layout == 1:
+        assigned = _by_name(logs, compaction, visible)
+    else:
+        assigned = _by_completion(_first_attempts(logs, visible), keys, visible)
+    return [
+        FileSlice(group, key, by_instant.get(key), tuple(assigned.get(key, ())))
+        for key in sorted({*keys, *assigned})
+    ]
+
+
+def _by_name(
+    logs: Sequence[LogFile], compaction: str | None, visible: Visibility
+) -> Mapping[str, list[LogFile]]:
+    assigned: dict[str, list[LogFile]] = {}
+    for log in sorted(logs, key=lambda log: (log.instant, log.version, log.write_token)):
+        if visible.committed[log.instant] or log.instant == compaction:
+            assigned.setdefault(log.instant, []).append(log)
+    return assigned
+
+
+def _by_completion(
+    logs: Sequence[LogFile], bases: Sequence[str], visible: Visibility
+) -> Mapping[str, list[LogFile]]:
+    keys = list(bases)
+    assigned: dict[str, list[LogFile]] = {}
+    for log in sorted(logs, key=lambda log: (log.instant, log.version, log.write_token)):
+        if not visible.committed[log.instant]:
+            continue
+        place = bisect_right(keys, log.instant)
+        if place < len(keys):
+            # A base was requested after the log was: only the completion time can tell.
+            place = bisect_right(keys, visible.completion_of(log.instant) or log.instant)
+        if place == 0:
+            keys.insert(bisect_right(keys, log.instant), log.instant)
+            assigned[log.instant] = [log]
+        else:
+            assigned.setdefault(keys[place - 1], []).append(log)
+    for held in assigned.values():
+        held.sort(key=lambda log: _log_order(log, visible))
+    return assigned
+
+
+def _log_order(log: LogFile, visible: Visibility) -> tuple[str, int, str]:
+    return visible.completions.get(log.instant, log.instant), log.version, log.write_token
+
+
+def _first_attempts(logs: Sequence[LogFile], visible: Visibility) -> Sequence[LogFile]:
+    """Drop the logs of failed attempts where the commit tells which attempt counted."""
+    twins: dict[tuple[str, int], list[LogFile]] = {}
+    for log in logs:
+        twins.setdefault((log.instant, log.version), []).append(log)
+    if len(twins) == len(logs):
+        return logs
+    kept = []
+    for (instant, _), group in twins.items():
+        named = visible.named_by(instant) if len(group) > 1 else frozenset()
+        chosen = [log for log in group if log.path in named]
+        kept.extend(chosen or group)
+    return kept
+
+
+# --------------------------------------------------------------------------- choosing
+
+
+def _newest(
+    slices: Sequence[FileSlice], compaction: str | None, visible: Visibility
+) -> FileSlice | None:
+    shown = _shown_slices(slices, compaction, visible)
+    newest = next(shown, None)
+    if newest is None or newest.base is not None or newest.base_instant != compaction:
+        return newest
+    before = next(shown, None)
+    if before is None:
+        return newest if newest.logs else None
+    return FileSlice(before.group, before.base_instant, before.base, (*before.logs, *newest.logs))
+
+
+def _shown_slices(
+    slices: Sequence[FileSlice], compaction: str | None, visible: Visibility
+) -> Iterator[FileSlice]:
+    """Yield the slices that this reading sees, newest first, each with the logs it sees."""
+    for piece in reversed(slices):
+        if piece.base is not None:
+            if not visible.shown[piece.base_instant]:
+                continue
+        elif piece.base_instant == compaction and not visible.within(compaction):
+            continue
+        logs = piece.logs
+        if visible.layout != 1:
+            logs = tuple(log for log in logs if visible.shown[log.instant])
+        elif piece.base is None and piece.base_instant != compaction:
+            logs = logs if visible.shown[piece.base_instant] else ()
+        if piece.base is not None or logs or piece.base_instant == compaction:
+            yield FileSlice(piece.group, piece.base_instant, piece.base, logs)
+
+
+def _of_base(base: BaseFile) -> FileSlice:
+    return FileSlice(FileGroupId(base.partition, base.file_id), base.instant, base)
+
+
+def _live(listing: Listing, found: Mapping[str, FileSlice], visible: Visibility) -> list[FileSlice]:
+    gone = visible.replaced.get(listing.partition)
+    if gone:
+        return [found[file_id] for file_id in sorted(found) if file_id not in gone]
+    return [found[file_id] for file_id in sorted(found)]

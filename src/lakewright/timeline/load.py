@@ -1,0 +1,37 @@
+"""Taking a picture of a table's timeline."""
+
+from lakewright.format.hudi.config import TableConfig
+from lakewright.model.errors import Conflict
+from lakewright.storage.port import Storage
+from lakewright.timeline.bodies import Bodies
+from lakewright.timeline.entries import gather
+from lakewright.timeline.view import TimelineView
+
+#: How often a listing is taken again when plans vanish between seeing and reading them.
+ATTEMPTS = 5
+
+
+def load_timeline(storage: Storage, config: TableConfig) -> TimelineView:
+    """List the active timeline once and return the view of it.
+
+    The plans of unfinished compactions are read at once, because they shape the newest file
+    slices: one that vanishes meanwhile was rolled back, and the listing is taken again.
+    """
+    for attempt in range(ATTEMPTS):
+        view = _listed(storage, config)
+        try:
+            for instant in view.pending_compactions():
+                view.plan(instant)
+        except Conflict:
+            if attempt == ATTEMPTS - 1:
+                raise
+            continue
+        return view
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _listed(storage: Storage, config: TableConfig) -> TimelineView:
+    folder = config.timeline_folder
+    names = ((file.path.removeprefix(f"{folder}/"), file.modified) for file in storage.list(folder))
+    entries = gather(names, config.layout, config.timezone)
+    return TimelineView(storage, config, entries, Bodies(storage, config))

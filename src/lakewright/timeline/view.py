@@ -1,0 +1,238 @@
+"""What the history of a table says: its instants, and the bodies behind them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import cached_property
+
+from lakewright.format.hudi.config import TableConfig
+from lakewright.format.hudi.history import read_history
+from lakewright.format.hudi.metadata.commit import CommitMetadata
+from lakewright.model.errors import InstantNotFound
+from lakewright.model.instant import BEGINNING, Action, Instant, parse_point_in_time
+from lakewright.storage.port import Storage
+from lakewright.timeline.bodies import Bodies, Metadata, Plan
+from lakewright.timeline.entries import Entry, entry_order
+from lakewright.timeline.html import timeline_html
+from lakewright.timeline.moments import whole_second
+
+
+@dataclass(frozen=True)
+class TimelineView:
+    """An immutable picture of a table's timeline, taken with one listing.
+
+    ``entries`` are sorted by requested time. Bodies are read when asked for; a body that an
+    archiver has moved away meanwhile is found in the archived history.
+    """
+
+    storage: Storage
+    config: TableConfig
+    entries: tuple[Entry, ...]
+    bodies: Bodies = field(compare=False, repr=False)
+    has_history: bool = False
+
+    # ------------------------------------------------------------------ instants
+
+    @cached_property
+    def instants(self) -> tuple[Instant, ...]:
+        """One instant per action at its furthest state, by requested time."""
+        return tuple(entry.instant for entry in self.entries)
+
+    def completed(self) -> tuple[Instant, ...]:
+        """The actions that took effect, by requested time."""
+        return tuple(i for i in self.instants if i.is_completed)
+
+    def pending(self) -> tuple[Instant, ...]:
+        """The actions that are requested or in flight."""
+        return tuple(i for i in self.instants if not i.is_completed)
+
+    def by_action(self, *actions: Action) -> tuple[Instant, ...]:
+        """The instants of these actions, whatever their state.
+
+        A completed compaction is a commit here, as on storage; ``planned_as`` tells it apart.
+        """
+        return tuple(i for i in self.instants if i.action in actions)
+
+    def data(self) -> tuple[Instant, ...]:
+        """The completed instants that wrote or replaced data, by requested time."""
+        return tuple(i for i in self.instants if i.is_completed and i.action.writes_data)
+
+    def between(self, start: str | None, end: str | None) -> tuple[Instant, ...]:
+        """The completed instants after ``start`` up to and including ``end``, in order of effect.
+
+        Times are completion times in layout 2 and instant times in layout 1; None, and
+        ``"000"`` as start, leave that side open.
+        """
+        after = "" if start is None or start == BEGINNING else whole_second(start)
+        upto = None if end is None else whole_second(end)
+        chosen = [
+            i
+            for i in self.instants
+            if i.completed is not None
+            and i.completed > after
+            and (upto is None or i.completed <= upto)
+        ]
+        return tuple(sorted(chosen, key=lambda i: (i.completed or "", i.requested)))
+
+    def find_latest_completed_action_at(self, moment: str | datetime | date) -> Instant | None:
+        """The last instant that changed data and had completed at ``moment``, or None."""
+        found = self.between(None, parse_point_in_time(moment, self.config.timezone))
+        return next((i for i in reversed(found) if i.action.writes_data), None)
+
+    def latest_data(self) -> Instant | None:
+        """The completed instant that wrote data with the greatest requested time."""
+        return next(
+            (i for i in reversed(self.instants) if i.is_completed and i.action.writes_data), None
+        )
+
+    def latest_completion(self) -> str | None:
+        """The greatest completion time of an instant that wrote data: where to go on from."""
+        return max((i.completed for i in self.data() if i.completed), default=None)
+
+    def instant(self, requested: str, action: Action | None = None) -> Instant:
+        """The instant of this requested time; without an action one that is no savepoint."""
+        for found in self.instants:
+            if found.requested == requested and (
+                found.action is action if action else found.action is not Action.SAVEPOINT
+            ):
+                return found
+        raise InstantNotFound(
+            f"the timeline has no instant {requested}{f' of {action}' if action else ''}.",
+            next_step="See the timeline for those it has, or look into its archived history.",
+            instant=requested,
+        )
+
+    def planned_as(self, instant: Instant) -> Action:
+        """The action that was requested: a compaction completes as a commit, for example."""
+        return self._entry(instant).planned
+
+    # ---------------------------------------------------------------- visibility
+
+    @cached_property
+    def start(self) -> str | None:
+        """The first instant of the active timeline; files older than it count as committed.
+
+        A savepoint keeps its commit on the timeline while later ones are archived, so that
+        commits under a savepoint do not count, nor do cleanings and rollbacks, which are
+        archived apart from commits.
+        """
+        saved = {i.requested for i in self.instants if i.action is Action.SAVEPOINT}
+        for entry in self.entries:
+            instant = entry.instant
+            shapes = instant.is_completed and instant.action.writes_data
+            if entry.archived or instant.requested in saved:
+                continue
+            if shapes or instant.action is Action.COMPACTION:
+                return instant.requested
+        return None
+
+    @cached_property
+    def completions(self) -> Mapping[str, str]:
+        """Completion times by requested time of the completed instants that wrote data."""
+        return {i.requested: i.completed for i in self.data() if i.completed is not None}
+
+    @cached_property
+    def pending_writes(self) -> frozenset[str]:
+        """Requested times of unfinished actions that may have left data files."""
+        return frozenset(i.requested for i in self.pending() if i.action.completes_as.writes_data)
+
+    def is_committed(self, requested: str) -> bool:
+        """Whether files of this instant are part of the table: completed, or archived."""
+        if requested in self.completions:
+            return True
+        return (
+            self.start is not None
+            and requested < self.start
+            and (requested not in self.pending_writes)
+        )
+
+    def completion_of(self, requested: str) -> str | None:
+        """When the write took effect; None while it is pending or unknown.
+
+        An archived write is looked up in the history; one that is not even there counts as
+        completed when it was requested.
+        """
+        known = self.completions.get(requested)
+        if known is not None or not self.is_committed(requested):
+            return known
+        return self.with_history().completions.get(requested, requested)
+
+    def pending_compactions(self) -> tuple[Instant, ...]:
+        """Compactions that are planned and not finished; they still shape the groups they name."""
+        return tuple(i for i in self.pending() if i.action is Action.COMPACTION)
+
+    def is_archived(self, moment: str) -> bool:
+        """Whether ``moment`` lies before all that the active timeline holds."""
+        active = (e.instant.requested for e in self.entries if not e.archived)
+        first = next(active, None)
+        return first is None or moment < first
+
+    # -------------------------------------------------------------------- bodies
+
+    def commit_metadata(self, instant: Instant) -> CommitMetadata:
+        """What a commit, delta commit or replace commit wrote and replaced."""
+        return self.bodies.commit(self._entry(instant))
+
+    def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
+        """Stream the metadata of many instants that wrote data; the archived ones in one pass."""
+        return self.bodies.commits([self._entry(i) for i in instants])
+
+    def metadata(self, instant: Instant) -> Metadata:
+        """The body of a completed instant of any action."""
+        return self.bodies.completed(self._entry(instant))
+
+    def plan(self, instant: Instant) -> Plan:
+        """The plan with which an instant was requested; None where the action has none."""
+        return self.bodies.plan(self._entry(instant))
+
+    # ------------------------------------------------------------------- history
+
+    def with_history(self) -> "TimelineView":
+        """The same timeline continued into its archived past, read once."""
+        return self if self.has_history else self._with_history
+
+    @cached_property
+    def _with_history(self) -> "TimelineView":
+        active = {(e.instant.requested, e.instant.action) for e in self.entries}
+        archived = [
+            Entry(past.instant, past.instant.action, {}, archived=True)
+            for past in read_history(self.storage, self.config)
+            if (past.instant.requested, past.instant.action.completes_as) not in active
+        ]
+        entries = tuple(sorted([*archived, *self.entries], key=entry_order))
+        return TimelineView(self.storage, self.config, entries, self.bodies, has_history=True)
+
+    # ------------------------------------------------------------------- support
+
+    @cached_property
+    def _index(self) -> Mapping[tuple[str, Action], Entry]:
+        return {(e.instant.requested, e.instant.action.completes_as): e for e in self.entries}
+
+    def _entry(self, instant: Instant) -> Entry:
+        found = self._index.get((instant.requested, instant.action.completes_as))
+        if found is None and not self.has_history:
+            found = self.with_history()._index.get((instant.requested, instant.action.completes_as))
+        if found is None:
+            raise InstantNotFound(
+                f"the timeline has no instant {instant}.",
+                next_step="Open the table again: it may have been rolled back or archived.",
+                instant=str(instant),
+            )
+        return found
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Instant]:
+        return iter(self.instants)
+
+    def __repr__(self) -> str:
+        pending = len(self.pending())
+        last = self.latest_data()
+        return (
+            f"TimelineView({self.config.name}: {len(self.instants)} instants, "
+            f"{pending} pending, latest {last.requested if last else 'none'})"
+        )
+
+    def _repr_html_(self) -> str:
+        return timeline_html(self.config.name, self.instants)
