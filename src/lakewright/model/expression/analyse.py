@@ -1,6 +1,6 @@
 """What a bound expression says about rows, without looking at any."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from math import isnan
 
 from lakewright.model.expression.bound import (
@@ -14,6 +14,7 @@ from lakewright.model.expression.bound import (
     BoundOr,
     BoundReference,
     Path,
+    joined,
     walk,
 )
 from lakewright.model.expression.nodes import Comparator, Expression, Reference
@@ -34,12 +35,9 @@ def _conjuncts(bound: BoundExpression) -> Iterator[BoundExpression]:
         yield bound
 
 
-def conjunction(parts: Collection[BoundExpression]) -> BoundExpression | None:
+def conjunction(parts: Sequence[BoundExpression]) -> BoundExpression | None:
     """Join conditions with AND; None where there are none (everything matches)."""
-    whole: BoundExpression | None = None
-    for part in parts:
-        whole = part if whole is None else BoundAnd(whole, part)
-    return whole
+    return joined(parts, BoundAnd) if parts else None
 
 
 def references(expression: Expression | BoundExpression) -> frozenset[Path]:
@@ -50,10 +48,12 @@ def references(expression: Expression | BoundExpression) -> frozenset[Path]:
 
 
 def _written_references(expression: Expression) -> Iterator[Path]:
-    if isinstance(expression, Reference):
-        yield expression.path
-    for child in expression.children():
-        yield from _written_references(child)
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Reference):
+            yield node.path
+        waiting.extend(node.children())
 
 
 def equal_values(bound: BoundExpression, path: Path) -> frozenset[Value] | None:

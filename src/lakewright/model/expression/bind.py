@@ -23,6 +23,7 @@ from lakewright.model.expression.bound import (
     BoundOr,
     BoundReference,
     BoundTextMatch,
+    joined,
 )
 from lakewright.model.expression.coerce import describe, sides_of_one_type
 from lakewright.model.expression.nodes import Comparator, Expression, TextTest
@@ -52,10 +53,12 @@ def _bind(node: Expression, schema: Struct) -> BoundExpression:
             return _reference(path, schema)
         case nodes.Comparison(op, left, right):
             return _comparison(op, _bind(left, schema), _bind(right, schema))
-        case nodes.And(left, right):
-            return BoundAnd(_condition(left, schema, "AND"), _condition(right, schema, "AND"))
-        case nodes.Or(left, right):
-            return BoundOr(_condition(left, schema, "OR"), _condition(right, schema, "OR"))
+        case nodes.And():
+            links = nodes.chain(node, nodes.And)
+            return joined([_condition(link, schema, "AND") for link in links], BoundAnd)
+        case nodes.Or():
+            links = nodes.chain(node, nodes.Or)
+            return joined([_condition(link, schema, "OR") for link in links], BoundOr)
         case nodes.Not(child):
             return BoundNot(_condition(child, schema, "NOT"))
         case nodes.In(child, options):
@@ -184,10 +187,7 @@ def _in(child: BoundExpression, options: list[BoundExpression]) -> BoundExpressi
     parts: list[BoundExpression] = [
         BoundIn(tested, _distinct(values), or_null) for tested, values in sets.items()
     ]
-    whole, *rest = parts + others
-    for part in rest:
-        whole = BoundOr(whole, part)
-    return whole
+    return joined(parts + others, BoundOr)
 
 
 def _distinct(values: list[Value]) -> tuple[Value, ...]:

@@ -5,7 +5,7 @@ translator never has to think about coercion. Nodes are values: equal trees are 
 hashable (a NaN literal is equal only to itself by identity, as in Python).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
@@ -253,3 +253,18 @@ def walk(bound: BoundExpression) -> Iterator[BoundExpression]:
     yield bound
     for child in bound.children():
         yield from walk(child)
+
+
+# Up to this many links a chain leans to the left, as people write it.
+_LONG_CHAIN = 64
+
+
+def joined(links: Sequence[BoundExpression], kind: type[BoundAnd | BoundOr]) -> BoundExpression:
+    """Join conditions by one connective; a long chain becomes a tree of small depth."""
+    if len(links) > _LONG_CHAIN:
+        middle = len(links) // 2
+        return kind(joined(links[:middle], kind), joined(links[middle:], kind))
+    whole = links[0]
+    for link in links[1:]:
+        whole = kind(whole, link)
+    return whole

@@ -447,6 +447,21 @@ def as_expression(value: object) -> Expression:
     return value if isinstance(value, Expression) else Literal(value)  # type: ignore[arg-type]
 
 
+def chain(node: Expression, kind: type[And | Or]) -> list[Expression]:
+    """Return the links of ``a AND b AND ...`` in order, however long it is.
+
+    Only links that lean to the left are taken apart, so that joining them again from the left
+    gives the same tree.
+    """
+    links: list[Expression] = []
+    while isinstance(node, kind):
+        links.append(node.right)
+        node = node.left
+    links.append(node)
+    links.reverse()
+    return links
+
+
 def fingerprint(node: object) -> object:
     """Return a hashable image of a tree; two trees are identical when their images are equal."""
     if isinstance(node, Literal):
