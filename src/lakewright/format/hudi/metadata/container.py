@@ -30,7 +30,7 @@ _MAX_SCHEMA = 1 << 20
 _SYNC = 16
 
 #: What fastavro raises for bytes that do not follow the schema.
-_UNREADABLE = (
+UNREADABLE = (
     EOFError,
     ValueError,
     IndexError,
@@ -60,11 +60,11 @@ def is_container(data: bytes) -> bool:
 def decode_container(data: bytes, path: str, shape: RecordOf[T]) -> T:
     """Return the one record of a container as the value that ``shape`` builds."""
     schema_text, blocks = _open(data, path)
-    schema = _parsed(schema_text, shape, path)
+    schema = parsed_schema(schema_text, shape, path)
     for offset, block in blocks:
         try:
             fields = fastavro.schemaless_reader(io.BytesIO(block), schema, None)
-        except _UNREADABLE as cause:
+        except UNREADABLE as cause:
             raise Corrupt(
                 f"{path}: the {shape.name} at byte {offset} cannot be decoded ({cause}).",
                 next_step=_DAMAGED,
@@ -100,7 +100,8 @@ def _own(shape: RecordOf[Any]) -> tuple[bytes, Raw]:
     return json.dumps(schema, separators=(",", ":")).encode(), fastavro.parse_schema(schema)
 
 
-def _parsed(text: bytes, shape: RecordOf[Any], path: str) -> Raw:
+def parsed_schema(text: bytes, shape: RecordOf[Any], path: str) -> Raw:
+    """Return a writer's schema, checked against the shape, ready for fastavro."""
     if len(text) > _MAX_SCHEMA:
         raise Corrupt(f"{path}: a schema of {len(text)} bytes.", next_step=_DAMAGED, path=path)
     try:

@@ -1,0 +1,341 @@
+"""Layout 2's archive: sorted parquet files in levels, listed by numbered manifests.
+
+The file ``_version_`` names the current manifest, and that alone says which files count:
+files of older manifests lie beside them until nobody can be reading them.
+"""
+
+import heapq
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakewright.format.hudi.archived_instant import ArchivedInstant
+from lakewright.format.hudi.metadata.json_text import decode_json, encode_json
+from lakewright.format.hudi.metadata.shapes import LONG, STRING, ListOf, Member, RecordOf
+from lakewright.model.errors import Conflict, Corrupt, NotFound
+from lakewright.model.instant import Action, Instant, State
+from lakewright.model.options import declare
+from lakewright.storage.port import Storage
+
+_FILE = re.compile(r"([0-9]+)_([0-9]+)_([0-9])\.parquet", re.ASCII)
+_MANIFEST = re.compile(r"manifest_([0-9]{1,9})", re.ASCII)
+_VERSION = "_version_"
+_LAST_LEVEL = 9
+#: Files together larger than this are not merged, which bounds the memory of a merge.
+_MAX_MERGE_BYTES = 256 << 20
+_KEPT_MANIFESTS = 3
+_BATCH_ROWS = 64
+_ACTIONS = {action.value: action for action in Action}
+
+
+def _at_least_two(text: str) -> int:
+    if int(text) < 2:
+        raise ValueError(text)
+    return int(text)
+
+
+COMPACTION_BATCH = declare(
+    "lakewright.archive.files-per-level",
+    _at_least_two,
+    10,
+    doc="How many files of one level of the archived timeline are merged into the next.",
+    since="0.1",
+    allowed="a whole number from 2",
+    old_keys=("hoodie.timeline.compaction.batch.size",),
+)
+
+_AVRO_SCHEMA = json.dumps(
+    {
+        "type": "record",
+        "name": "HoodieLSMTimelineInstant",
+        "namespace": "org.apache.hudi.avro.model",
+        "fields": [
+            *(
+                {
+                    "name": name,
+                    "type": ["null", {"type": "string", "avro.java.string": "String"}],
+                    "default": None,
+                }
+                for name in ("instantTime", "completionTime", "action")
+            ),
+            {"name": "metadata", "type": ["null", "bytes"], "default": None},
+            {"name": "plan", "type": ["null", "bytes"], "default": None},
+            {"name": "version", "type": "int", "default": 1},
+        ],
+    },
+    separators=(",", ":"),
+)
+_SCHEMA = pa.schema(
+    [
+        pa.field("instantTime", pa.string()),
+        pa.field("completionTime", pa.string()),
+        pa.field("action", pa.string()),
+        pa.field("metadata", pa.binary()),
+        pa.field("plan", pa.binary()),
+        pa.field("version", pa.int32(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LsmFile:
+    """One data file: the instant times of its first and last row, its level and size."""
+
+    name: str
+    size: int
+    first: str
+    last: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The files that make up the archive at one version; version 0 is the empty archive."""
+
+    version: int
+    files: tuple[LsmFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    files: tuple[_Entry, ...]
+
+
+_BODY = RecordOf(
+    "manifest",
+    _Body,
+    (
+        Member(
+            "files",
+            ListOf(RecordOf("file", _Entry, (Member("fileName", STRING), Member("fileLen", LONG)))),
+        ),
+    ),
+)
+
+
+def current_manifest(storage: Storage, folder: str) -> Manifest:
+    """Return the manifest that ``_version_`` names, or the newest where that does not read."""
+    named = _named_version(storage, folder)
+    if named is not None:
+        try:
+            return _manifest(storage, folder, named)
+        except NotFound:
+            pass
+    versions = _versions(storage, folder)
+    return _manifest(storage, folder, max(versions)) if versions else Manifest(0, ())
+
+
+def _named_version(storage: Storage, folder: str) -> int | None:
+    try:
+        text = storage.read(f"{folder}/{_VERSION}").strip()
+    except NotFound:
+        return None
+    return int(text) if text.isdigit() and len(text) < 10 else None
+
+
+def _versions(storage: Storage, folder: str) -> list[int]:
+    names = (stat.path.rpartition("/")[2] for stat in storage.list(folder))
+    return [int(match.group(1)) for match in map(_MANIFEST.fullmatch, names) if match]
+
+
+def _manifest(storage: Storage, folder: str, version: int) -> Manifest:
+    path = f"{folder}/manifest_{version}"
+    body = decode_json(storage.read(path), path, _BODY)
+    return Manifest(version, tuple(_lsm_file(entry, path) for entry in body.files))
+
+
+def _lsm_file(entry: _Entry, path: str) -> LsmFile:
+    match = _FILE.fullmatch(entry.name)
+    if match is None:
+        raise Corrupt(
+            f"{path}: {entry.name[:100]!r} is no name of an archive file.",
+            next_step="Expected <first>_<last>_<level>.parquet.",
+            path=path,
+        )
+    return LsmFile(entry.name, entry.size, match[1], match[2], int(match[3]))
+
+
+def read_lsm(storage: Storage, folder: str, after: str | None = None) -> Iterator[ArchivedInstant]:
+    """Stream the archived instants requested after ``after``, by requested time."""
+    wanted = (file for file in current_manifest(storage, folder).files if (after or "") < file.last)
+    yield from _merged(storage, folder, sorted(wanted, key=_by_first), after or "")
+
+
+def _by_first(file: LsmFile) -> tuple[str, int, str]:
+    return file.first, file.level, file.name
+
+
+def _merged(
+    storage: Storage, folder: str, files: Sequence[LsmFile], after: str
+) -> Iterator[ArchivedInstant]:
+    """Merge files by instant, opening each only when its first row is due."""
+    waiting = list(reversed(files))
+    heads: list[tuple[Instant, int, ArchivedInstant, Iterator[ArchivedInstant]]] = []
+    last: Instant | None = None
+    while waiting or heads:
+        while waiting and (not heads or waiting[-1].first <= heads[0][0].requested):
+            rows = _rows(storage, f"{folder}/{waiting.pop().name}", after)
+            _push(heads, rows, len(waiting))
+        if not heads:
+            return
+        instant, order, entry, rows = heapq.heappop(heads)
+        _push(heads, rows, order)
+        # An archiver that died after its manifest leaves the instant to be archived again.
+        if instant != last:
+            yield entry
+        last = instant
+
+
+def _push(
+    heads: list[tuple[Instant, int, ArchivedInstant, Iterator[ArchivedInstant]]],
+    rows: Iterator[ArchivedInstant],
+    order: int,
+) -> None:
+    entry = next(rows, None)
+    if entry is not None:
+        heapq.heappush(heads, (entry.instant, order, entry, rows))
+
+
+def _rows(storage: Storage, path: str, after: str) -> Iterator[ArchivedInstant]:
+    columns = _SCHEMA.names[:5]
+    try:
+        with storage.open(path) as file:
+            for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
+                if batch.schema.names != columns:
+                    raise _unreadable(path, "columns are missing")
+                for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    if row[0] is not None and row[0] > after:
+                        yield _archived(row, path)
+    except NotFound as cause:
+        raise _unreadable(path, "the manifest names it, but it is gone") from cause
+    except (pa.ArrowException, OSError, ValueError, TypeError) as cause:
+        raise _unreadable(path, str(cause)) from cause
+
+
+def _unreadable(path: str, why: str) -> Corrupt:
+    return Corrupt(
+        f"{path}: the archived timeline cannot be read ({why}).",
+        next_step="Read again if an archiver is at work; else restore the file from a copy.",
+        path=path,
+    )
+
+
+def _archived(row: tuple[object, ...], path: str) -> ArchivedInstant:
+    match row:
+        case (str(time), str() | None as completed, str(name), bytes() | None as metadata, plan):
+            action = _ACTIONS.get(name)
+        case _:
+            raise _unreadable(path, "a row without time or action")
+    if action is None or not isinstance(plan, bytes | None):
+        raise _unreadable(path, f"action {name[:40]!r}")
+    instant = Instant(time, action.completes_as, State.COMPLETED, completed or time)
+    return ArchivedInstant(instant, metadata or None, plan or None)
+
+
+def append_lsm(
+    storage: Storage,
+    folder: str,
+    entries: Sequence[ArchivedInstant],
+    options: Mapping[str, str],
+) -> None:
+    """Add entries, sorted by instant, as one file of level 0; then merge levels that are full."""
+    manifest = current_manifest(storage, folder)
+    added = _store_file(storage, folder, entries, 0)
+    manifest = _publish(storage, folder, (*manifest.files, added), manifest.version + 1)
+    merges = 0
+    while (inputs := _full_level(manifest.files, COMPACTION_BATCH.read(options))) is not None:
+        rows = _merged(storage, folder, sorted(inputs, key=_by_first), "")
+        merged = _store_file(storage, folder, rows, inputs[0].level + 1)
+        kept = tuple(file for file in manifest.files if file not in inputs)
+        manifest = _publish(storage, folder, (*kept, merged), manifest.version + 1)
+        merges += 1
+    if merges:
+        _forget(storage, folder, manifest.version - _KEPT_MANIFESTS - merges)
+
+
+def _store_file(
+    storage: Storage, folder: str, entries: Iterable[ArchivedInstant], level: int
+) -> LsmFile:
+    out = io.BytesIO()
+    first = last = ""
+    rows: list[dict[str, object]] = []
+    with pq.ParquetWriter(out, _SCHEMA, compression="gzip", store_schema=False) as writer:
+        writer.add_key_value_metadata(
+            {"parquet.avro.schema": _AVRO_SCHEMA, "writer.model.name": "avro"}
+        )
+        for entry in entries:
+            first, last = first or entry.instant.requested, entry.instant.requested
+            rows.append(_row(entry))
+            if len(rows) == _BATCH_ROWS:
+                writer.write_table(pa.Table.from_pylist(rows, _SCHEMA))
+                rows = []
+        writer.write_table(pa.Table.from_pylist(rows, _SCHEMA))
+    data = out.getvalue()
+    name = f"{first}_{last}_{level}.parquet"
+    storage.write(f"{folder}/{name}", data)
+    return LsmFile(name, len(data), first, last, level)
+
+
+def _row(entry: ArchivedInstant) -> dict[str, object]:
+    instant = entry.instant
+    return {
+        "instantTime": instant.requested,
+        "completionTime": instant.completed,
+        "action": instant.action.value,
+        "metadata": entry.metadata,
+        "plan": entry.plan,
+        "version": 1,
+    }
+
+
+def _publish(storage: Storage, folder: str, files: Iterable[LsmFile], version: int) -> Manifest:
+    ordered = tuple(sorted(files, key=_by_first))
+    body = _Body(tuple(_Entry(file.name, file.size) for file in ordered))
+    path = f"{folder}/manifest_{version}"
+    if not storage.create(path, encode_json(body, _BODY)):
+        raise Conflict(
+            f"another archiver has written {path}.",
+            next_step="Load the timeline again and repeat what is left to archive.",
+            path=path,
+        )
+    storage.delete([f"{folder}/.{_VERSION}.crc"])
+    storage.write(f"{folder}/{_VERSION}", str(version).encode())
+    return Manifest(version, ordered)
+
+
+def _full_level(files: Sequence[LsmFile], batch: int) -> list[LsmFile] | None:
+    """Return the oldest files of the lowest level that has enough of them to merge."""
+    for level in range(_LAST_LEVEL):
+        inputs: list[LsmFile] = []
+        for file in sorted((f for f in files if f.level == level), key=_by_first)[:batch]:
+            if sum(f.size for f in inputs) + file.size <= _MAX_MERGE_BYTES:
+                inputs.append(file)
+        full = sum(file.level == level for file in files) >= batch
+        if full and len(inputs) > 1:
+            return inputs
+    return None
+
+
+def _forget(storage: Storage, folder: str, below: int) -> None:
+    """Delete manifests older than ``below`` and the files that only they name."""
+    versions = sorted(_versions(storage, folder))
+    old = [version for version in versions if version < below]
+    kept = {
+        file.name
+        for version in versions
+        if version >= below
+        for file in _manifest(storage, folder, version).files
+    }
+    names = {file.name for v in old for file in _manifest(storage, folder, v).files} - kept
+    storage.delete([f"{folder}/manifest_{v}" for v in old] + [f"{folder}/{n}" for n in names])
