@@ -39,16 +39,30 @@ def bucket_of(keys: pa.Array, fields: Sequence[str], count: int) -> Buckets:
 
 def key_hashes(keys: pa.Array, fields: Sequence[str]) -> Hashes:
     """Return the Java list hash of the hash fields' values in each record key."""
+    if pa.types.is_dictionary(keys.type):
+        keys = keys.cast(pa.string())
     if isinstance(keys, pa.ChunkedArray):
         parts = [key_hashes(chunk, fields) for chunk in keys.chunks]
         return np.concatenate(parts) if parts else np.empty(0, np.uint32)
     hashes = np.uint32(31) + string_hashes(keys)
-    both = pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":"))
-    rows = np.flatnonzero(both.to_numpy(zero_copy_only=False))
+    rows = _composite(keys)
     if len(rows):
         texts = keys.take(pa.array(rows)).to_pylist()
         hashes[rows] = _list_hashes([hash_values(text, fields) for text in texts])
     return hashes
+
+
+def _composite(keys: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the rows whose key has both a comma and a colon."""
+    texts = texts_of(keys)
+    if not len(texts):
+        return np.empty(0, np.int64)
+    used = texts.data[texts.start[0] : texts.start[-1] + texts.size[-1]]
+    if not (np.any(used == ord(",")) and np.any(used == ord(":"))):
+        # Cheaper than asking each key, and mostly enough.
+        return np.empty(0, np.int64)
+    both = pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":"))
+    return np.flatnonzero(both.to_numpy(zero_copy_only=False))
 
 
 def _list_hashes(lists: list[list[str | None]]) -> Hashes:
