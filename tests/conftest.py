@@ -35,6 +35,13 @@ def fixtures_dir() -> Path:
 
 
 @pytest.fixture(scope="session")
+def own_table(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A function from the name of a table in the repository to its unpacked root."""
+    into = tmp_path_factory.mktemp("tables")
+    return lambda name: unzip_table("own", name, into)
+
+
+@pytest.fixture(scope="session")
 def golden_table(
     fixtures_dir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Path]:

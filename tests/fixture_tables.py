@@ -1,7 +1,7 @@
 """The tables of other software that tests read: where they lie, their names, how to unpack them.
 
-They are kept beside the repository, not in it: ``../shared/fixtures``, or the folder that the
-variable ``LAKEWRIGHT_FIXTURES`` names.
+The family ``own`` lies in the repository, made by ``golden/make_tables.py``. The others are kept
+beside it: ``../shared/fixtures``, or the folder that the variable ``LAKEWRIGHT_FIXTURES`` names.
 """
 
 import os
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+OWN = Path(__file__).parent / "golden" / "tables"
 ABSENT = "no fixture tables beside the repository (../shared/fixtures or LAKEWRIGHT_FIXTURES)"
 
 
@@ -22,10 +23,18 @@ def fixtures_root() -> Path | None:
     return root if root.is_dir() else None
 
 
-def table_names(family: str) -> tuple[str, ...]:
-    """Return the zip names (without ending) of ``golden`` or ``hudi``, sorted."""
+def family_folder(family: str) -> Path | None:
+    """Return the folder of the zips of ``own``, ``golden`` or ``hudi``."""
+    if family == "own":
+        return OWN
     root = fixtures_root()
-    return () if root is None else tuple(sorted(p.stem for p in (root / family).glob("*.zip")))
+    return None if root is None else root / family
+
+
+def table_names(family: str) -> tuple[str, ...]:
+    """Return the zip names (without ending) of a family, sorted."""
+    folder = family_folder(family)
+    return () if folder is None else tuple(sorted(p.stem for p in folder.glob("*.zip")))
 
 
 def table_params(family: str) -> list[Any]:
@@ -37,10 +46,10 @@ def table_params(family: str) -> list[Any]:
 @cache
 def unzip_table(family: str, name: str, into: Path) -> Path:
     """Unpack one table under ``into``, once, and return its root folder."""
-    root = fixtures_root()
-    assert root is not None, ABSENT
+    folder = family_folder(family)
+    assert folder is not None, ABSENT
     target = into / family / name
-    with zipfile.ZipFile(root / family / f"{name}.zip") as archive:
+    with zipfile.ZipFile(folder / f"{name}.zip") as archive:
         members = [m for m in archive.namelist() if not m.startswith("__MACOSX")]
         archive.extractall(target, members)
     (table,) = (entry for entry in target.iterdir() if entry.is_dir())

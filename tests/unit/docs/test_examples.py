@@ -3,7 +3,7 @@
 A fenced ``python`` block after a line ``<!-- run -->`` is run; the marked blocks of a page share
 their names and run in order, in an empty folder. The mark may say more:
 
-* ``<!-- run orders=cow_basic_v9 -->`` puts that golden table into the folder as ``orders``;
+* ``<!-- run orders=orders_mor -->`` puts that golden table into the folder as ``orders``;
 * ``<!-- run spark -->`` runs with a session called ``spark``, among the Spark tests.
 
 A block after ``<!-- output -->`` is what the block before it prints. Every other ``python`` block
@@ -96,9 +96,9 @@ def test_every_python_block_is_python(path: Path) -> None:
 
 
 @pytest.fixture
-def table(request: pytest.FixtureRequest) -> Callable[[str], Path]:
-    """Golden tables, asked for only where an example names one."""
-    return lambda golden: request.getfixturevalue("golden_table")(golden)
+def table(own_table: Callable[[str], Path]) -> Callable[[str], Path]:
+    """The golden tables that an example may name: those of the repository."""
+    return own_table
 
 
 PLAIN = [path for path in PAGES if not all(block.needs_spark for block in runnable(path))]
