@@ -92,10 +92,17 @@ class Tally:
 
     def kept(self, slices: Sequence[FileSlice]) -> None:
         """Count the slices that are handed on."""
-        self._seen["slices_kept"] += len(slices)
+        files = size = 0
         for piece in slices:
-            self._seen["files_kept"] += len(piece.logs) + (piece.base is not None)
-            self._seen["bytes_kept"] += piece.size
+            files += len(piece.logs)
+            if piece.base is not None:
+                files += 1
+                size += max(piece.base.size, 0)
+            for log in piece.logs:
+                size += max(log.size, 0)
+        self._seen["slices_kept"] += len(slices)
+        self._seen["files_kept"] += files
+        self._seen["bytes_kept"] += size
 
     def report(self) -> PruneReport:
         """Return the counts so far."""

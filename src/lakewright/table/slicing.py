@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakewright.format.hudi.file_names import BASE_EXTENSIONS, base_file, log_file
+from lakewright.format.hudi.file_names import base_file, log_file
 from lakewright.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from lakewright.table.visibility import Visibility
 
@@ -32,18 +32,16 @@ class Listing:
 
 def latest_slices(listing: Listing, visible: Visibility) -> list[FileSlice]:
     """Return the newest visible slice of every live group, by file id."""
-    bases = _newest_bases(listing, visible)
-    logs = _logs_by_group(listing)
-    found = {file_id: _of_base(base) for file_id, base in bases.items() if file_id not in logs}
+    found, log_names = _newest_bases(listing, visible)
+    logs = _logs_by_group(listing.partition, log_names)
     if logs:
         candidates = _bases_by_group(listing, visible, logs.keys())
         compactions = visible.compactions.get(listing.partition, {})
         for file_id, group_logs in logs.items():
             group = FileGroupId(listing.partition, file_id)
             compaction = compactions.get(file_id)
-            slices = _group_slices(
-                group, candidates.get(file_id, []), group_logs, compaction, visible
-            )
+            bases = candidates.get(file_id, ())
+            slices = _group_slices(group, bases, group_logs, compaction, visible)
             newest = _newest(slices, compaction, visible)
             if newest is not None:
                 found[file_id] = newest
@@ -52,8 +50,8 @@ def latest_slices(listing: Listing, visible: Visibility) -> list[FileSlice]:
 
 def latest_bases(listing: Listing, visible: Visibility) -> list[FileSlice]:
     """Return the newest visible base file of every live group: what is read without logs."""
-    bases = _newest_bases(listing, visible)
-    return _live(listing, {i: _of_base(base) for i, base in bases.items()}, visible)
+    found, _ = _newest_bases(listing, visible)
+    return _live(listing, found, visible)
 
 
 def file_groups(listing: Listing, visible: Visibility) -> list[FileGroup]:
@@ -61,7 +59,8 @@ def file_groups(listing: Listing, visible: Visibility) -> list[FileGroup]:
 
     The slice of an unfinished compaction stands for itself here, without the one before it.
     """
-    logs = _logs_by_group(listing)
+    named = zip(listing.names, listing.sizes, strict=True)
+    logs = _logs_by_group(listing.partition, [file for file in named if ".log." in file[0]])
     bases = _bases_by_group(listing, visible, None)
     compactions = visible.compactions.get(listing.partition, {})
     groups = []
@@ -78,25 +77,44 @@ def file_groups(listing: Listing, visible: Visibility) -> list[FileGroup]:
 # ------------------------------------------------------------------------- base files
 
 
-def _newest_bases(listing: Listing, visible: Visibility) -> dict[str, BaseFile]:
-    shown = visible.shown
-    best: dict[str, tuple[str, str, int]] = {}
+def _newest_bases(
+    listing: Listing, visible: Visibility
+) -> tuple[dict[str, FileSlice], list[tuple[str, int]]]:
+    """Return the slice of the newest base file of each group, and the names that may be logs.
+
+    This loop runs once for every file of a table, so it does as little as it can.
+    """
+    instants = visible.shown_endings
+    best: dict[str, tuple[str, str, int, str]] = {}
+    logs: list[tuple[str, int]] = []
     for name, size in zip(listing.names, listing.sizes, strict=True):
-        parts = name.split("_")
-        if len(parts) != 3 or name[0] == ".":
+        if name[0] == ".":
+            if ".log." in name:
+                logs.append((name, size))
             continue
-        file_id = parts[0]
-        instant, _, extension = parts[2].partition(".")
-        if extension not in BASE_EXTENSIONS or not shown[instant] or not file_id:
+        parts = name.split("_")
+        if len(parts) != 3:
+            continue
+        file_id, token, ending = parts
+        instant = instants[ending]
+        if not instant or not file_id:
             continue
         known = best.get(file_id)
-        if known is None or instant > known[0] or _is_twin(listing, name, known, visible):
-            best[file_id] = (instant, name, size)
+        if known is not None and (
+            instant < known[0]
+            or (instant == known[0] and not _beats(listing.partition, name, known[1], visible))
+        ):
+            continue
+        best[file_id] = (instant, name, size, token)
     partition = listing.partition
     return {
-        file_id: BaseFile(partition, name, file_id, name.split("_")[1], instant, size)
-        for file_id, (instant, name, size) in best.items()
-    }
+        file_id: FileSlice(
+            FileGroupId(partition, file_id),
+            instant,
+            BaseFile(partition, name, file_id, token, instant, size),
+        )
+        for file_id, (instant, name, size, token) in best.items()
+    }, logs
 
 
 def _bases_by_group(
@@ -120,12 +138,6 @@ def _bases_by_group(
     }
 
 
-def _is_twin(listing: Listing, name: str, known: tuple[str, str, int], visible: Visibility) -> bool:
-    """Whether a base file has the instant of the known one, and counts in its stead."""
-    same = name.split("_")[2].startswith(f"{known[0]}.")
-    return same and _beats(listing.partition, name, known[1], visible)
-
-
 def _beats(partition: str, name: str, other: str, visible: Visibility) -> bool:
     """Whether the first of two base files of one group and instant is the one that counts."""
     prefix = f"{partition}/" if partition else ""
@@ -142,12 +154,10 @@ def _attempt(name: str) -> tuple[tuple[int, ...], str]:
 # ------------------------------------------------------------------------------- logs
 
 
-def _logs_by_group(listing: Listing) -> dict[str, list[LogFile]]:
+def _logs_by_group(partition: str, names: Iterable[tuple[str, int]]) -> dict[str, list[LogFile]]:
     found: dict[str, list[LogFile]] = {}
-    for name, size in zip(listing.names, listing.sizes, strict=True):
-        if name[0] != "." or ".log." not in name:
-            continue
-        log = log_file(listing.partition, name, size)
+    for name, size in names:
+        log = log_file(partition, name, size)
         # Change files repeat rows that base files and logs hold; readers of changes ask the
         # commit metadata for them.
         if log is not None and not log.cdc:
@@ -259,10 +269,6 @@ def _shown_slices(
             logs = logs if visible.shown[piece.base_instant] else ()
         if piece.base is not None or logs or piece.base_instant == compaction:
             yield FileSlice(piece.group, piece.base_instant, piece.base, logs)
-
-
-def _of_base(base: BaseFile) -> FileSlice:
-    return FileSlice(FileGroupId(base.partition, base.file_id), base.instant, base)
 
 
 def _live(listing: Listing, found: Mapping[str, FileSlice], visible: Visibility) -> list[FileSlice]:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from lakewright.format.hudi.file_names import BASE_EXTENSIONS
+
 #: By partition, then by file id: the instant that replaced the group, or that will compact it.
 GroupInstants = Mapping[str, Mapping[str, str]]
 
@@ -19,6 +21,23 @@ class Answers(dict[str, bool]):
 
     def __missing__(self, instant: str) -> bool:
         answer = self[instant] = instant.isdigit() and self._judge(instant)
+        return answer
+
+
+class Endings(dict[str, str]):
+    """From the end of a base file's name (instant and extension) to the instant, if it is shown.
+
+    Anything else answers with the empty text. A table has few different endings.
+    """
+
+    def __init__(self, shown: Answers) -> None:
+        super().__init__()
+        self._shown = shown
+
+    def __missing__(self, ending: str) -> str:
+        instant, _, extension = ending.partition(".")
+        answer = instant if extension in BASE_EXTENSIONS and self._shown[instant] else ""
+        self[ending] = answer
         return answer
 
 
@@ -51,11 +70,14 @@ class Visibility:
     def __post_init__(self) -> None:
         object.__setattr__(self, "committed", Answers(self._is_committed))
         object.__setattr__(self, "shown", Answers(self._is_shown))
+        object.__setattr__(self, "shown_endings", Endings(self.shown))
 
     #: Whether files of an instant belong to the table at all.
     committed: Answers = field(init=False, repr=False, compare=False)
     #: Whether, besides, this reading looks at them.
     shown: Answers = field(init=False, repr=False, compare=False)
+    #: The same by the end of a base file's name.
+    shown_endings: Endings = field(init=False, repr=False, compare=False)
 
     def within(self, requested: str) -> bool:
         """Whether a requested time lies within the bounds, whatever became of it."""
