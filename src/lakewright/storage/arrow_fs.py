@@ -192,14 +192,20 @@ class ArrowStorage:
         with self._mapped(path):
             try:
                 self.filesystem.delete_file(self._full(path))
-            except FileNotFoundError:
-                return
+            except OSError:
+                if self.stat(path) is not None:
+                    raise
 
     def _full(self, path: str) -> str:
         return join(self.root, path)
 
     def _open(self, path: str) -> Any:  # noqa: ANN401  (pyarrow is not typed)
-        return self.filesystem.open_input_file(self._full(check_file(path)))
+        try:
+            return self.filesystem.open_input_file(self._full(check_file(path)))
+        except OSError:
+            if self.stat(path) is None:  # a folder is refused in words of each file system's own
+                raise not_found(path, self.uri) from None
+            raise
 
     def _put(self, full: str, data: bytes) -> None:
         with self.filesystem.open_output_stream(full) as stream:
@@ -209,7 +215,12 @@ class ArrowStorage:
         """Return the files (as pyarrow describes them) and the folders' paths in a folder."""
         selector = arrow_files.FileSelector(self._full(folder), allow_not_found=True)
         with self._mapped(folder):
-            infos = self.filesystem.get_file_info(selector)
+            try:
+                infos = self.filesystem.get_file_info(selector)
+            except OSError:
+                if folder and self.stat(folder) is not None:  # a file holds no files
+                    return [], []
+                raise
         files = [
             info
             for info in infos

@@ -6,6 +6,7 @@ links cannot be seen through this interface, so that only ``..`` and the like ar
 """
 
 import datetime
+import io
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -108,7 +109,16 @@ class FsspecStorage:
     def open(self, path: str) -> IO[bytes]:
         """Open with fsspec's own buffering."""
         with self._mapped(path):
-            return cast("IO[bytes]", self.filesystem.open(self._full(check_file(path)), "rb"))
+            try:
+                file = self.filesystem.open(self._full(check_file(path)), "rb")
+            except OSError:
+                if self.stat(path) is None:
+                    raise not_found(path, self.uri) from None
+                raise
+        # A file system in memory hands out the stored file itself, with one position for all.
+        return (
+            io.BytesIO(file.getvalue()) if isinstance(file, io.BytesIO) else cast("IO[bytes]", file)
+        )
 
     def stat(self, path: str) -> FileStat | None:
         """Return size, time and version; a folder is no file."""
@@ -167,7 +177,7 @@ class FsspecStorage:
                 return
             temporary = self._full(join(folder, f".{secrets.token_hex(12)}{TEMPORARY_SUFFIX}"))
             self.filesystem.pipe_file(temporary, bytes(data))
-            self.filesystem.mv(temporary, target)
+            self._rename(temporary, target)
 
     def replace_if(self, path: str, data: bytes, version: str) -> bool:
         """Replace a file whose version is ``version``; another writer can slip between."""
@@ -185,7 +195,7 @@ class FsspecStorage:
             raise already_exists(target, self.uri)
         with self._mapped(source):
             self.filesystem.makedirs(self._full(split(target)[0]), exist_ok=True)
-            self.filesystem.mv(self._full(source), self._full(target))
+            self._rename(self._full(source), self._full(target))
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files, several requests at once."""
@@ -193,8 +203,20 @@ class FsspecStorage:
             pass
 
     def _delete(self, path: str) -> None:
-        with self._mapped(path), suppress(FileNotFoundError):
-            self.filesystem.rm_file(self._full(path))
+        with self._mapped(path):
+            try:
+                self.filesystem.rm_file(self._full(path))
+            except OSError:
+                if self.stat(path) is not None:
+                    raise
+
+    def _rename(self, source: str, target: str) -> None:
+        """Move within the file system; fsspec's general way takes ``*`` and ``?`` for patterns."""
+        if type(self.filesystem).mv is not fsspec.AbstractFileSystem.mv:
+            self.filesystem.mv(source, target)
+        else:
+            self.filesystem.cp_file(source, target)
+            self.filesystem.rm_file(source)
 
     @property
     def _writes_whole(self) -> bool:
@@ -245,10 +267,10 @@ class FsspecStorage:
 
 
 def _file_stat(path: str, info: Mapping[str, Any]) -> FileStat:
-    time = next((info[name] for name in _TIMES if info.get(name) is not None), None)
+    modified = _seconds(next((info[name] for name in _TIMES if info.get(name) is not None), None))
     tag = info.get("ETag") or info.get("etag") or info.get("ino")
     size = int(info["size"])
-    return FileStat(path, size, _seconds(time), json.dumps([str(tag), str(time), size]))
+    return FileStat(path, size, modified, json.dumps([str(tag), modified, size]))
 
 
 def _seconds(time: object) -> float | None:

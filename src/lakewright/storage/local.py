@@ -179,7 +179,10 @@ class LocalStorage:
             _staged(data, folder) as temporary,
             _locked(folder),
         ):
-            _replace(temporary, name, folder)
+            try:
+                _replace(temporary, name, folder)
+            except IsADirectoryError as cause:
+                raise self._in_the_way(path, "A folder stands where a file is wanted") from cause
 
     def replace_if(self, path: str, data: bytes, version: str) -> bool:
         """Replace a file while its version is ``version``, under the folder's lock."""
@@ -317,28 +320,32 @@ class LocalStorage:
         self._inside(path)
         full = self.locate(folder)
         try:
-            descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            _make_folders(full)
-            descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY)
+            except FileNotFoundError:
+                _make_folders(full)
+                descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY)
+        except NotADirectoryError as cause:
+            raise self._in_the_way(path, "A file stands where a folder is needed") from cause
         try:
             yield name, descriptor
         finally:
             os.close(descriptor)
+
+    def _in_the_way(self, path: str, what: str) -> InvalidPath:
+        return InvalidPath(
+            f"{what}, at {path!r} in {self.uri}.",
+            next_step="Move that away, or choose another path.",
+            path=path,
+        )
 
     @contextmanager
     def _mapped(self, path: str) -> Iterator[None]:
         """Turn the operating system's errors into ours."""
         try:
             yield
-        except (FileNotFoundError, IsADirectoryError):
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             raise not_found(path, self.uri) from None
-        except (NotADirectoryError, FileExistsError) as cause:
-            raise InvalidPath(
-                f"A file stands where {path!r} in {self.uri} needs a folder.",
-                next_step="Move that file away, or choose another path.",
-                path=path,
-            ) from cause
         except OSError as cause:
             raise _failure(path, self.uri, cause) from cause
 

@@ -1,8 +1,9 @@
 """Listing an S3 bucket: pages streamed, large trees listed in several key ranges at once.
 
-A tree is first opened level by level until there are enough folders to share out; then each
-thread lists one run of neighbouring folders as a flat range of keys. A table of many small
-partitions so costs one request per thousand files, not one per partition.
+A tree that fits one page of a flat listing costs that one request. A larger one is opened level
+by level until there are enough folders to share out; then each thread lists one run of
+neighbouring folders as a flat range of keys, so that a table of many small partitions costs one
+request per thousand files, not one per partition.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,20 +50,27 @@ class Listing:
 
     def walk(self, folder: str, skip: frozenset[str]) -> Iterator[Folder]:
         """Stream every folder below ``folder``, each once, except those named in ``skip``."""
+        first = next(self._pages(folder, ""))
+        if not first.get("IsTruncated"):
+            yield from group(self._files(first), folder, skip)
+            return
         level = [folder]
         for _ in range(_DEPTH):
             opened = list(map_bounded(self._level, level, threads=self.threads))
             yield from (_as_folder(found.path, found.files) for found in opened if found.files)
-            level = [path for found in opened for path in found.folders]
+            inside = [path for found in opened for path in found.folders]
+            level = [path for path in inside if split(path)[1] not in skip]
             if len(level) >= self.threads:
                 break
-        runs = _runs(level, skip, self.threads * _RUNS_PER_THREAD)
+        runs = _runs(inside, skip, self.threads * _RUNS_PER_THREAD)
         yield from merge_streams(
             [partial(self._run, folder, run, skip) for run in runs], threads=self.threads
         )
 
     def _run(self, folder: str, run: Sequence[str], skip: frozenset[str]) -> Iterator[Folder]:
         """List neighbouring folders as one range of keys."""
+        if len(run) == 1:
+            return group(self.files(run[0], recursive=True), folder, skip)
         start = f"{self.prefix}{run[0]}/"
         last = f"{run[-1]}/"
         wanted = frozenset(run)
