@@ -1,0 +1,108 @@
+"""Slices that Python workers merge, as a Spark DataFrame."""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lakewright.actions.tasks.read import ReadSpec, Task
+from lakewright.engine.spark.schema import nullable, to_spark_schema, worker_form
+from lakewright.engine.spark.session import ensure_workers, parallelism
+from lakewright.engine.spark.worker import pack
+from lakewright.model.options import declare
+from lakewright.model.schema import Struct
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def _bytes(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value
+
+
+LARGEST_TASK = declare(
+    "lakewright.spark.task-bytes",
+    _bytes,
+    128 << 20,
+    doc="Bytes on storage that one Spark task merges at most, a single larger slice excepted.",
+    since="0.1",
+    allowed="a whole number of bytes, 1 or more",
+)
+#: Bytes below which a task is not worth the start of a Python worker.
+_SMALLEST_TASK = 4 << 20
+
+
+def merged_frame(spark: "SparkSession", spec: ReadSpec, tasks: Sequence[Task]) -> "DataFrame":
+    """Return the rows of tasks, merged by Python workers, a few tasks per core."""
+    shape = worker_form(spec.schema)
+    return python_frame(spark, spec, tasks, shape, "read_packed", shape)
+
+
+def python_frame(
+    spark: "SparkSession",
+    spec: ReadSpec,
+    tasks: Sequence[Task],
+    shape: Struct,
+    function: str,
+    extra: object,
+) -> "DataFrame":
+    """Run a function of the worker module over packed tasks; its batches are the rows.
+
+    Every partition is one bundle of tasks. The bundles travel with the function: a DataFrame of
+    bundles would have to be shuffled to be spread evenly.
+    """
+    ensure_workers(spark)
+    bundles = pack_tasks(tasks, bundle_count(tasks, parallelism(spark), spec))
+    reader = _worker(function, pack((spec, extra)), tuple(pack(bundle) for bundle in bundles))
+    count = len(bundles)
+    schema = to_spark_schema(nullable(shape))
+    return spark.range(0, count, 1, count).mapInArrow(reader, schema)
+
+
+def bundle_count(tasks: Sequence[Task], width: int, spec: ReadSpec) -> int:
+    """Return into how many Spark tasks the tasks of a scan go.
+
+    As many as run at once, fewer where there is little to read, more where memory asks for it.
+    """
+    size = sum(task.size for task in tasks)
+    worthwhile = -(-size // _SMALLEST_TASK) if size else width
+    bounded = -(-size // LARGEST_TASK.read(spec.options))
+    return max(1, min(len(tasks), max(min(worthwhile, width), bounded)))
+
+
+def pack_tasks(tasks: Iterable[Task], count: int) -> list[list[Task]]:
+    """Spread tasks over bundles of about equal size, the largest first."""
+    bundles: list[list[Task]] = [[] for _ in range(count)]
+    loads = [(0, number) for number in range(count)]
+    for task in sorted(tasks, key=lambda t: t.size, reverse=True):
+        load, number = heapq.heappop(loads)
+        bundles[number].append(task)
+        heapq.heappush(loads, (load + max(task.size, 1), number))
+    return [bundle for bundle in bundles if bundle]
+
+
+def _worker(
+    function: str, shared: bytes, bundles: tuple[bytes, ...]
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    # Spark pickles this inner function by value: a worker that lacks the package can still
+    # load it, and say what is missing.
+    def read(batches: Iterable[Any]) -> Iterator[Any]:
+        import importlib
+        import sys
+
+        try:
+            worker = importlib.import_module("lakewright.engine.spark.worker")
+        except ModuleNotFoundError as cause:
+            raise RuntimeError(
+                f"Spark's Python worker {sys.executable} cannot import {cause.name}. Install "
+                "lakewright for that interpreter on every machine, or point PYSPARK_PYTHON to "
+                "one that has it before the Spark session is made."
+            ) from cause
+        run = getattr(worker, function)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from run(shared, bundles[number])
+
+    return read
