@@ -1,0 +1,218 @@
+"""Writing base files: rows with Hudi's columns before them, and a footer that Hudi trusts."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakewright.format.arrow.evolve import conform
+from lakewright.format.arrow.schema import to_arrow_schema
+from lakewright.format.arrow.texts import texts_of
+from lakewright.format.hudi.avro_schema import to_avro_schema
+from lakewright.format.hudi.base_footer import AVRO_SCHEMA, BLOOM, BLOOM_KIND, MAX_KEY, MIN_KEY
+from lakewright.format.hudi.base_pruning import java_order
+from lakewright.format.hudi.bloom import DYNAMIC, BloomBuilder
+from lakewright.format.hudi.parquet_writing import open_writer
+from lakewright.model.errors import Invalid
+from lakewright.model.schema import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    FILE_NAME,
+    META_COLUMNS,
+    META_FIELDS,
+    PARTITION_PATH,
+    RECORD_KEY,
+    Struct,
+)
+
+#: A row group is closed once it holds so many bytes, counted in memory.
+ROW_GROUP_BYTES = 128 << 20
+#: The least first byte of a letter that UTF-16 writes in two units.
+_ASTRAL = 0xF0
+_CONSTANT = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileSpec:
+    """What a base file is, besides its rows.
+
+    ``schema`` is the table's without meta columns; ``name`` and ``namespace`` those of its Avro
+    record. ``task`` is the first number of the write token, which sequence numbers repeat.
+    ``keys`` are the columns that make up the record key. Without ``meta`` the file has no meta
+    columns, no key range and no bloom filter.
+    """
+
+    schema: Struct
+    name: str
+    namespace: str
+    file_name: str
+    partition: str
+    instant: str
+    task: int = 0
+    keys: tuple[str, ...] = ()
+    meta: bool = True
+    bloom_kind: str = DYNAMIC
+    row_group_bytes: int = ROW_GROUP_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBase:
+    """What was written; keys are None for a file without rows or without meta columns."""
+
+    rows: int
+    min_key: str | None
+    max_key: str | None
+
+
+def write_base(
+    sink: IO[bytes], batches: Iterable[pa.RecordBatch], spec: BaseFileSpec
+) -> WrittenBase:
+    """Write a base file from batches of rows, holding one row group in memory.
+
+    Columns are found by name and conform to the schema. Rows need ``_hoodie_record_key``; a
+    ``_hoodie_commit_time`` or ``_hoodie_commit_seqno`` that is absent or null is filled in, so
+    that rows carried over from an older file keep theirs. Partition and file name are the file's.
+    """
+    file = _BaseFile(sink, spec)
+    for batch in batches:
+        file.add(batch)
+    return file.finish()
+
+
+class _BaseFile:
+    """One base file in the making."""
+
+    def __init__(self, sink: IO[bytes], spec: BaseFileSpec) -> None:
+        self._sink = sink
+        self._spec = spec
+        self._data = to_arrow_schema(spec.schema)
+        self._writer: pq.ParquetWriter | None = None
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = 0
+        self._rows = 0
+        self._bloom = BloomBuilder()
+        self._bounds: tuple[str, str] | None = None
+        meta = [pa.field(name, _META_TYPES[name]) for name in META_COLUMNS] if spec.meta else []
+        self._schema = pa.schema([*meta, *self._data])
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        data = conform(batch, self._data)
+        for field, column in zip(self._data, data.columns, strict=True):
+            if column.null_count and not field.nullable:
+                raise Invalid(f"column {field.name!r} holds nulls and may not be null.")
+        columns = [*self._meta(batch), *data.columns]
+        made = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        self._rows += batch.num_rows
+        self._pending.append(made)
+        self._pending_bytes += made.nbytes
+        if self._pending_bytes >= self._spec.row_group_bytes:
+            self._flush()
+
+    def finish(self) -> WrittenBase:
+        writer = self._writer
+        if self._pending or writer is None:
+            writer = self._flush()
+        writer.add_key_value_metadata(self._footer())
+        writer.close()
+        low, high = self._bounds or (None, None)
+        return WrittenBase(self._rows, low, high)
+
+    def _flush(self) -> pq.ParquetWriter:
+        table = pa.Table.from_batches(self._pending, self._schema)
+        if self._writer is None:
+            keys = {COMMIT_SEQNO, RECORD_KEY, *self._spec.keys}
+            self._writer = open_writer(self._sink, self._schema, table, keys)
+        if table.num_rows:
+            self._writer.write_table(table, row_group_size=table.num_rows)
+        self._pending, self._pending_bytes = [], 0
+        return self._writer
+
+    def _meta(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        if not self._spec.meta:
+            return []
+        rows = batch.num_rows
+        if RECORD_KEY not in batch.schema.names:
+            raise Invalid(f"the rows have no column {RECORD_KEY}.")
+        keys = batch.column(RECORD_KEY).cast(pa.string())
+        if keys.null_count:
+            raise Invalid(f"{keys.null_count} rows have no record key.")
+        self._bloom.add(keys)
+        self._bounds = _wider(self._bounds, key_bounds(keys))
+        return [
+            self._commit_times(batch),
+            self._sequence(batch),
+            keys,
+            _constant(self._spec.partition, rows),
+            _constant(self._spec.file_name, rows),
+        ]
+
+    def _commit_times(self, batch: pa.RecordBatch) -> pa.Array:
+        if COMMIT_TIME not in batch.schema.names:
+            return _constant(self._spec.instant, batch.num_rows)
+        times = batch.column(COMMIT_TIME).cast(pa.string())
+        return pc.fill_null(times, self._spec.instant).dictionary_encode()
+
+    def _sequence(self, batch: pa.RecordBatch) -> pa.Array:
+        old = None
+        if COMMIT_SEQNO in batch.schema.names:
+            old = batch.column(COMMIT_SEQNO).cast(pa.string())
+            if not old.null_count:
+                return old
+        numbers = pa.array(np.arange(self._rows, self._rows + batch.num_rows)).cast(pa.string())
+        prefix = f"{self._spec.instant}_{self._spec.task}_"
+        new = pc.binary_join_element_wise(prefix, numbers, "")
+        return new if old is None else pc.coalesce(old, new)
+
+    def _footer(self) -> dict[str, str]:
+        spec = self._spec
+        struct = Struct((*META_FIELDS, *spec.schema.fields)) if spec.meta else spec.schema
+        footer = {
+            AVRO_SCHEMA: to_avro_schema(struct, spec.name, spec.namespace),
+            "writer.model.name": "avro",
+        }
+        if spec.meta:
+            bloom = self._bloom.build(spec.bloom_kind)
+            footer |= {BLOOM_KIND: bloom.kind, BLOOM: bloom.encode()}
+        if self._bounds is not None:
+            footer |= {MIN_KEY: self._bounds[0], MAX_KEY: self._bounds[1]}
+        return footer
+
+
+_META_TYPES = {
+    COMMIT_TIME: _CONSTANT,
+    COMMIT_SEQNO: pa.string(),
+    RECORD_KEY: pa.string(),
+    PARTITION_PATH: _CONSTANT,
+    FILE_NAME: _CONSTANT,
+}
+
+
+def _constant(value: str, rows: int) -> pa.Array:
+    """Return a column of one value that takes no room."""
+    indices = pa.array(np.zeros(rows, np.int32))
+    return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()))
+
+
+def key_bounds(keys: pa.Array) -> tuple[str, str] | None:
+    """Return the least and the greatest key in Java's string order; None without keys."""
+    if not len(keys):
+        return None
+    texts = texts_of(keys)
+    used = texts.data[texts.start[0] : texts.start[-1] + texts.size[-1]]
+    if np.any(used >= _ASTRAL):
+        # Java sorts by UTF-16 units: there letters beyond the sixteenth bit come before the
+        # last ones below it.
+        values = keys.to_pylist()
+        return min(values, key=java_order), max(values, key=java_order)
+    found = pc.min_max(keys).as_py()
+    return found["min"], found["max"]
+
+
+def _wider(one: tuple[str, str] | None, other: tuple[str, str] | None) -> tuple[str, str] | None:
+    if one is None or other is None:
+        return one or other
+    return min(one[0], other[0], key=java_order), max(one[1], other[1], key=java_order)
