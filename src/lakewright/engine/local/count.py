@@ -7,4 +7,4 @@ from lakewright.engine.local.scan import scan_batches
 def count_rows(plan: ScanPlan) -> int:
     """Count the rows of a plan; files that need no merging and no filter are not decoded."""
     counted, rest = plan.split_countable()
-    return counted + sum(batch.num_rows for batch in scan_batches(rest))
+    return counted + sum(int(batch.num_rows) for batch in scan_batches(rest))

@@ -1,0 +1,1 @@
+"""Functions that engines run on workers; all their arguments can be pickled."""

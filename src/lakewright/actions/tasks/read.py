@@ -1,0 +1,104 @@
+"""Reading one task of a scan, on whatever machine it lands."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lakewright.format.hudi.config import TableConfig
+from lakewright.model.expression.bound import BoundExpression
+from lakewright.model.files import FileSlice, PartitionDescriptor, ReadingMode
+from lakewright.model.schema import Struct
+from lakewright.storage.open import open_storage
+from lakewright.storage.port import Storage
+from lakewright.table.changes.read import change_batches
+from lakewright.table.changes.task import ChangeTask
+from lakewright.table.reader.instants import SeenInstants
+from lakewright.table.reader.slice_reader import FileSliceReader
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpec:
+    """What all tasks of a scan share: enough to read them without opening the table again.
+
+    ``uri`` and ``options`` open the storage; ``table_schema`` holds the table's own columns,
+    ``schema`` those of the result. ``seen`` pins the scan to the timeline that was planned with.
+    """
+
+    uri: str
+    options: Mapping[str, str]
+    config: TableConfig
+    table_schema: Struct
+    schema: Struct
+    filter: BoundExpression | None
+    mode: ReadingMode
+    seen: SeenInstants
+    changed_by: frozenset[str] | None = None
+    storage: Storage | None = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # An open storage stays where it is; the other side opens its own.
+        values = (
+            self.uri,
+            dict(self.options),
+            self.config,
+            self.table_schema,
+            self.schema,
+            self.filter,
+            self.mode,
+            self.seen,
+            self.changed_by,
+        )
+        return (ReadSpec, values)
+
+    def open_storage(self) -> Storage:
+        """Return the storage of the table, opened once per process."""
+        if self.storage is not None:
+            return self.storage
+        return _storage(self.uri, tuple(sorted(self.options.items())))
+
+    def reader(self) -> FileSliceReader:
+        """Return the reader of the scan's slices."""
+        reader = FileSliceReader(
+            self.open_storage(), self.config, self.table_schema, self.seen, options=self.options
+        )
+        if self.mode is ReadingMode.CDC:
+            return reader
+        filters = () if self.filter is None else (self.filter,)
+        reader = reader.project(self.schema).push_down_filters(filters)
+        return reader.reading_mode(self.mode, self.changed_by)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """One slice to read, and the partition it lies in."""
+
+    slice: FileSlice
+    partition: PartitionDescriptor
+
+    @property
+    def size(self) -> int:
+        """Bytes on storage, as far as known."""
+        return self.slice.size
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files to read, relative to the table."""
+        return self.slice.paths
+
+
+Task: TypeAlias = ReadTask | ChangeTask
+
+
+@lru_cache(maxsize=64)
+def _storage(uri: str, options: tuple[tuple[str, str], ...]) -> Storage:
+    return open_storage(uri, dict(options))
+
+
+def run_task(spec: ReadSpec, task: Task) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of one task as Arrow batches of the scan's schema."""
+    if isinstance(task, ChangeTask):
+        return change_batches(spec.reader(), task, spec.schema, spec.filter)
+    return spec.reader().open(task.slice)

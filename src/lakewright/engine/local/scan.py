@@ -1,0 +1,115 @@
+"""Running a scan in this process: tasks in threads, a little ahead of whoever takes the rows."""
+
+import os
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import pyarrow as pa
+
+from lakewright.actions.scan import ScanPlan, run_task
+from lakewright.actions.tasks.read import Task
+from lakewright.model.options import declare
+
+
+def _workers(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError(text)
+    return value
+
+
+THREADS = declare(
+    "lakewright.read.threads",
+    _workers,
+    0,
+    doc="File slices that are read at the same time without Spark; 0 stands for the number of "
+    "processors.",
+    since="0.1",
+    allowed="a whole number, 0 or more",
+)
+#: Batches that wait for their reader, per thread. They bound memory, so they are few.
+WAITING = 2
+
+
+def scan_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of a plan as Arrow batches, in bounded memory; order is not promised.
+
+    Leaving the iterator early stops the work. The first error of any task is raised here.
+    """
+    threads = min(THREADS.read(plan.options) or os.cpu_count() or 1, len(plan.tasks))
+    if threads <= 1:
+        return _in_turn(plan)
+    return _in_threads(plan, threads)
+
+
+def _in_turn(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    for task in plan.tasks:
+        yield from run_task(plan.spec, task)
+
+
+def _in_threads(plan: ScanPlan, threads: int) -> Iterator[pa.RecordBatch]:
+    crew = _Crew(plan, threads)
+    with closing(crew):
+        yield from crew.batches()
+
+
+class _Done:
+    """What a worker says last."""
+
+
+class _Crew:
+    """Threads that take tasks off one list and put batches into one bounded queue."""
+
+    def __init__(self, plan: ScanPlan, threads: int) -> None:
+        self._plan = plan
+        self._tasks = iter(plan.tasks)
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._made: queue.Queue[pa.RecordBatch | BaseException | _Done] = queue.Queue(
+            threads * WAITING
+        )
+        self._threads = [
+            threading.Thread(target=self._work, name=f"scan-{n}", daemon=True)
+            for n in range(threads)
+        ]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Start the work and stream what it makes."""
+        for thread in self._threads:
+            thread.start()
+        working = len(self._threads)
+        while working:
+            item = self._made.get()
+            if isinstance(item, _Done):
+                working -= 1
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                yield item
+
+    def close(self) -> None:
+        """Stop the work and wait until every thread has let go of its files."""
+        self._stop.set()
+        while any(thread.is_alive() for thread in self._threads):
+            try:
+                self._made.get(timeout=0.05)
+            except queue.Empty:
+                continue
+
+    def _work(self) -> None:
+        try:
+            while (task := self._next()) is not None:
+                for batch in run_task(self._plan.spec, task):
+                    self._made.put(batch)
+                    if self._stop.is_set():
+                        return
+        except BaseException as error:  # noqa: BLE001 - whoever takes the rows raises it again
+            self._made.put(error)
+        finally:
+            self._made.put(_Done())
+
+    def _next(self) -> Task | None:
+        with self._lock:
+            return None if self._stop.is_set() else next(self._tasks, None)

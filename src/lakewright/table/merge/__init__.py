@@ -1,0 +1,1 @@
+"""Which of several versions of a record is read: winners, partial updates, custom mergers."""

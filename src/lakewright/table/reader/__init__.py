@@ -1,0 +1,1 @@
+"""Reading file slices as streams of Arrow batches."""

@@ -1,0 +1,90 @@
+"""Slices whose log records are merged column by column: partial updates and custom mergers."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from lakewright.format.arrow.evolve import conform
+from lakewright.format.arrow.schema import to_arrow_schema
+from lakewright.format.hudi.log.blocks import BlockKind
+from lakewright.model.schema import OPERATION, Struct
+from lakewright.model.table import MergeMode
+from lakewright.table.merge.fold import FoldedBase, Folding, Versions
+from lakewright.table.merge.merger import merger_for
+from lakewright.table.merge.winners import BlockEntries, Flags
+from lakewright.table.reader.keys import key_columns, record_keys
+from lakewright.table.reader.logs import SliceLogs
+from lakewright.table.reader.source import BATCH_ROWS, SliceSource
+
+
+def folded_rows(source: SliceSource, logs: SliceLogs) -> Iterator[pa.RecordBatch]:
+    """Stream the merged rows; the merged log records are held in memory, one row per key."""
+    policy = source.policy
+    custom = policy.mode is MergeMode.CUSTOM
+    merger = merger_for(policy.strategy_id, policy.payload_class) if custom else None
+    folding = Folding(policy, merger)
+    schema = _columns(source, everything=custom)
+    state: Versions | None = None
+    for number, block in enumerate(logs.blocks):
+        tombstones = block.kind is BlockKind.DELETE
+        state = folding.add(state, _versions(logs, number, schema), tombstones=tombstones)
+    if state is None:
+        return
+    folded = FoldedBase(folding, state)
+    yield from _base_rows(source, folded, schema)
+    yield from source.finish_table(folded.rest())
+
+
+def _columns(source: SliceSource, *, everything: bool) -> pa.Schema:
+    if everything:
+        return to_arrow_schema(source.schema.nullable())
+    names = dict.fromkeys(
+        (
+            *source.projection.from_files,
+            *key_columns(source.config),
+            *source.policy.columns(source.schema),
+        )
+    )
+    wanted = Struct(tuple(f for f in source.schema if f.name in names))
+    return to_arrow_schema(wanted.nullable())
+
+
+def _versions(logs: SliceLogs, number: int, schema: pa.Schema) -> Versions:
+    block = logs.blocks[number]
+    if block.kind is BlockKind.DELETE:
+        entries = logs.delete_entries(block)
+        rows = pa.table([pa.nulls(len(entries), f.type) for f in schema], schema=schema)
+        return _described(entries, rows, {})
+    # An operation column is no column of the table, and still says which records delete.
+    found = logs.read(number, [*schema.names, OPERATION])
+    entries = logs.record_entries(block, found)
+    missing = [n for n in schema.names if block.is_partial and n not in found.schema.names]
+    absent = {name: np.ones(len(entries), dtype=bool) for name in missing}
+    return _described(entries, conform(found, schema), absent)
+
+
+def _described(entries: BlockEntries, rows: pa.Table, absent: Mapping[str, Flags]) -> Versions:
+    nothing = np.zeros(len(entries), dtype=bool)
+    return Versions(
+        keys=entries.keys,
+        rows=rows,
+        absent=absent,
+        deleted=nothing if entries.deletes is None else entries.deletes,
+        hard=nothing if entries.hard is None else entries.hard,
+        ordering=entries.ordering,
+    )
+
+
+def _base_rows(
+    source: SliceSource, folded: FoldedBase, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    base = source.file_slice.base
+    if base is None:
+        return
+    with source.open_base(base) as reader:
+        for batch in reader.iter_batches(schema.names, batch_rows=BATCH_ROWS):
+            keys = record_keys(batch, source.config, reader.path)
+            rows = pa.Table.from_batches([conform(batch, schema)])
+            merged = folded.meet(keys, rows, source.ordering(batch))
+            yield from source.finish_table(merged)

@@ -1,0 +1,138 @@
+"""Slices with log records of whole rows: find the winners by key or position, then fetch them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewright.format.hudi.base_file import BaseFileReader
+from lakewright.model.files import BaseFile
+from lakewright.model.schema import COMMIT_TIME
+from lakewright.table.merge.winners import BaseContest, Flags, resolve
+from lakewright.table.reader.keys import key_columns, record_keys
+from lakewright.table.reader.logs import SliceLogs
+from lakewright.table.reader.source import BATCH_ROWS, SliceSource
+
+#: Base rows whose keys are compared with the logs' at a time. Each comparison hashes all keys
+#: of the logs anew, so that small steps would cost more than the memory they save.
+KEY_ROWS = 1 << 20
+
+
+def merged_rows(source: SliceSource, logs: SliceLogs) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of the base file that no log record overrides, then the log records."""
+    entries = logs.entries_by_position()
+    by_position = entries is not None
+    if entries is None:
+        entries = logs.entries_by_key()
+    contest = BaseContest.begin(resolve(entries, event_time=source.policy.event_time))
+    if source.file_slice.base is not None:
+        yield from _base_rows(source, source.file_slice.base, contest, by_position)
+    yield from _log_rows(source, logs, contest)
+
+
+def _base_rows(
+    source: SliceSource, base: BaseFile, contest: BaseContest, by_position: bool
+) -> Iterator[pa.RecordBatch]:
+    with source.open_base(base) as reader:
+        chosen = frozenset(source.matching_row_groups(reader))
+        start = 0
+        for group in range(reader.num_row_groups):
+            count = reader.row_group_rows(group)
+            # A base row that beats its log record must be met even where it is not wanted.
+            if group in chosen or source.policy.event_time:
+                kept = _Meeting(source, reader, contest, by_position).kept(group, start)
+                if group in chosen and kept.any():
+                    yield from _kept_rows(source, reader, group, kept)
+            start += count
+
+
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """The rows of a base file on their way to the contest with the logs.
+
+    An incremental reading leaves out base rows from before its window altogether, as Hudi does:
+    a record that came late, and that an older row beats, is still news of the window.
+    """
+
+    source: SliceSource
+    reader: BaseFileReader
+    contest: BaseContest
+    by_position: bool
+
+    def kept(self, group: int, start: int) -> Flags:
+        """Say which rows of a row group, whose first is row ``start`` of the file, stay."""
+        columns = self._columns()
+        if not columns:
+            return self.contest.kept_by_position(start, self.reader.row_group_rows(group), ())
+        parts = []
+        for batch in self.reader.iter_batches(columns, [group], batch_rows=KEY_ROWS):
+            parts.append(self._kept(batch, start))
+            start += batch.num_rows
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
+
+    def _columns(self) -> tuple[str, ...]:
+        policy = self.source.policy
+        names = [] if self.by_position else list(key_columns(self.source.config))
+        names += [field.split(".")[0] for field in policy.ordering if policy.event_time]
+        if self.source.changed_by is not None:
+            names.append(COMMIT_TIME)
+        return tuple(dict.fromkeys(names))
+
+    def _kept(self, batch: pa.RecordBatch, start: int) -> Flags:
+        changed_by = self.source.changed_by
+        if changed_by is None:
+            return self._met(batch, start)
+        news = pc.is_in(batch.column(COMMIT_TIME), value_set=changed_by)
+        flags = np.asarray(news, dtype=bool)
+        if self.by_position:
+            return flags & self._met(batch, start, flags)
+        kept = np.zeros(batch.num_rows, dtype=bool)
+        kept[flags] = self._met(batch.filter(news), start)
+        return kept
+
+    def _met(self, batch: pa.RecordBatch, start: int, among: Flags | None = None) -> Flags:
+        values = self.source.ordering(batch)
+        if self.by_position:
+            return self.contest.kept_by_position(start, batch.num_rows, values, among)
+        keys = record_keys(batch, self.source.config, self.reader.path)
+        return self.contest.kept_by_key(keys, values)
+
+
+def _kept_rows(
+    source: SliceSource, reader: BaseFileReader, group: int, kept: Flags
+) -> Iterator[pa.RecordBatch]:
+    start = 0
+    batches = reader.iter_batches(source.projection.from_files, [group], batch_rows=BATCH_ROWS)
+    for batch in batches:
+        flags = kept[start : start + batch.num_rows]
+        start += batch.num_rows
+        if flags.all():
+            yield from source.finish(batch)
+        elif flags.any():
+            yield from source.finish(_filtered(batch, flags))
+
+
+def _filtered(batch: pa.RecordBatch, flags: Flags) -> pa.RecordBatch:
+    if batch.num_columns:
+        return batch.filter(pa.array(flags))
+    return batch.slice(0, int(flags.sum()))  # rows without columns: only their number counts
+
+
+def _log_rows(
+    source: SliceSource, logs: SliceLogs, contest: BaseContest
+) -> Iterator[pa.RecordBatch]:
+    alive = contest.survivors()
+    if not alive.any():
+        return
+    blocks = contest.winners.block[alive]
+    rows = contest.winners.row[alive]
+    by_place = np.lexsort((rows, blocks))
+    blocks, rows = blocks[by_place], rows[by_place]
+    numbers, starts = np.unique(blocks, return_index=True)
+    for number, places in zip(numbers, np.split(rows, starts[1:]), strict=True):
+        records = logs.rows(int(number))
+        if len(places) < records.num_rows:
+            records = records.take(pa.array(places))
+        yield from source.finish_table(records)

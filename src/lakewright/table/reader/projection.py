@@ -1,0 +1,58 @@
+"""How the columns of files become the columns of a result."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakewright.format.arrow.evolve import conform
+from lakewright.format.arrow.schema import to_arrow_schema
+from lakewright.model.schema import Struct
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Projection:
+    """The columns wanted of one file slice: most from its files, some from its partition's path.
+
+    ``wide`` holds the columns of the result, then those that only the filter needs;
+    ``constants`` the values of columns that are the same for the whole slice.
+    """
+
+    wide: pa.Schema
+    width: int
+    constants: Mapping[str, object]
+
+    @staticmethod
+    def of(
+        target: Struct, table: Struct, extra: Iterable[str], constants: Mapping[str, object]
+    ) -> "Projection":
+        """Want the columns of ``target``, and those of ``table`` named in ``extra``."""
+        more = [name for name in dict.fromkeys(extra) if name not in target]
+        wide = Struct((*target.fields, *table.select(tuple(more)).fields))
+        held = {name: value for name, value in constants.items() if name in wide}
+        return Projection(to_arrow_schema(wide.nullable()), len(target), held)
+
+    @property
+    def from_files(self) -> tuple[str, ...]:
+        """The columns that files are asked for."""
+        return tuple(name for name in self.wide.names if name not in self.constants)
+
+    def widen(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows of a file (a batch) as a batch with the wide schema."""
+        if not self.constants and rows.schema.equals(self.wide):
+            return rows
+        if not self.constants:
+            return conform(rows, self.wide)
+        plain = pa.schema([field for field in self.wide if field.name not in self.constants])
+        held = conform(rows, plain)
+        columns = [
+            pa.repeat(pa.scalar(self.constants[field.name], field.type), rows.num_rows)
+            if field.name in self.constants
+            else held.column(field.name)
+            for field in self.wide
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.wide)
+
+    def narrow(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Drop the columns that only the filter needed."""
+        return rows if self.width == len(self.wide) else rows.select(self.wide.names[: self.width])

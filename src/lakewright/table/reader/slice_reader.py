@@ -1,0 +1,152 @@
+"""FileSliceReader: the rows of a file slice as a stream of Arrow batches."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewright.format.arrow.expression import residual_filter
+from lakewright.format.hudi.config import TableConfig
+from lakewright.format.hudi.partition_paths import partition_values
+from lakewright.model.errors import Invalid
+from lakewright.model.expression.analyse import conjunction, references
+from lakewright.model.expression.bound import BoundExpression, BoundIn, BoundReference
+from lakewright.model.files import FileSlice, ReadingMode
+from lakewright.model.schema import COMMIT_TIME, META_COLUMNS, META_FIELDS, STRING, Struct
+from lakewright.storage.port import Storage
+from lakewright.table.merge.policy import MergePolicy
+from lakewright.table.reader.folded import folded_rows
+from lakewright.table.reader.instants import SeenInstants
+from lakewright.table.reader.keys import key_columns, record_keys
+from lakewright.table.reader.logs import LOG_MEMORY, LogColumns, SliceLogs
+from lakewright.table.reader.merged import merged_rows
+from lakewright.table.reader.plain import plain_rows
+from lakewright.table.reader.projection import Projection
+from lakewright.table.reader.source import RowFilter, SliceSource
+
+
+@dataclass(frozen=True, slots=True)
+class FileSliceReader:
+    """Reads file slices of one table; every method returns another reader, none changes this.
+
+    ``schema`` holds the table's own columns as the reader sees them, which may be an evolved
+    schema; ``seen`` the instants whose records count. ``target`` is what is read, all of
+    ``schema`` at first. ``changed_by`` restricts rows to those last written by these instants,
+    ``keys`` (an Arrow array) to the records that they name.
+    """
+
+    storage: Storage
+    config: TableConfig
+    schema: Struct
+    seen: SeenInstants
+    target: Struct | None = None
+    filters: tuple[BoundExpression, ...] = ()
+    mode: ReadingMode = ReadingMode.SNAPSHOT
+    changed_by: frozenset[str] | None = None
+    keys: pa.Array | None = field(default=None, compare=False)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def project(self, schema: Struct) -> "FileSliceReader":
+        """Read these columns, Hudi's own among them if named, with these types."""
+        return replace(self, target=schema)
+
+    def push_down_filters(self, filters: Iterable[BoundExpression]) -> "FileSliceReader":
+        """Leave out rows that do not satisfy all of the filters, and what cannot hold others."""
+        return replace(self, filters=(*self.filters, *filters))
+
+    def reading_mode(
+        self, mode: ReadingMode, changed_by: Iterable[str] | None = None
+    ) -> "FileSliceReader":
+        """Choose how slices are read; the instants of an incremental reading come with it."""
+        if mode is ReadingMode.CDC:
+            raise Invalid(
+                "a change stream is not read from single slices.",
+                next_step="Use Table.changes(start, end), or plan a scan with ReadingMode.CDC.",
+            )
+        if (mode is ReadingMode.INCREMENTAL) != (changed_by is not None):
+            raise Invalid(
+                "an incremental reading, and no other, needs the instants of its window.",
+                next_step="Call reading_mode(ReadingMode.INCREMENTAL, changed_by=instants).",
+            )
+        return replace(
+            self, mode=mode, changed_by=None if changed_by is None else frozenset(changed_by)
+        )
+
+    def only(self, keys: pa.Array | None) -> "FileSliceReader":
+        """Read only the records with these keys (an Arrow array); None for all."""
+        return replace(self, keys=keys)
+
+    def logged_keys(self, file_slice: FileSlice, instant: str) -> pa.Array:
+        """Return the keys of the log records that one instant added to a slice."""
+        source = self._source(file_slice)
+        alone = replace(source, seen=self.seen.only(instant))
+        with SliceLogs(alone, LogColumns(key_columns(self.config), (), ())) as logs:
+            parts = [entry.keys for entry in logs.entries_by_key()]
+        return pa.chunked_array(parts, pa.string()).unique()
+
+    def open(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        """Stream the rows of a slice as batches of the target's columns, in bounded memory."""
+        source = self._source(file_slice)
+        if self.mode is ReadingMode.SNAPSHOT_READ_OPTIMIZED or not file_slice.logs:
+            return plain_rows(source)
+        return _with_logs(source)
+
+    def _source(self, file_slice: FileSlice) -> SliceSource:
+        whole = self.whole_schema
+        condition = conjunction(self._conditions())
+        named = [] if condition is None else [path[0] for path in references(condition)]
+        keep = None if condition is None else residual_filter(condition)
+        if self.keys is not None:
+            named += key_columns(self.config)
+            keep = _among(self.keys, self.config, keep)
+        values = partition_values(file_slice.group.partition, self.config, self.schema)
+        target = self.schema if self.target is None else self.target
+        return SliceSource(
+            storage=self.storage,
+            config=self.config,
+            schema=whole,
+            seen=self.seen,
+            policy=MergePolicy.of(self.config),
+            file_slice=file_slice,
+            projection=Projection.of(target, whole, named, values),
+            condition=condition,
+            row_filter=keep,
+            changed_by=None if self.changed_by is None else pa.array(sorted(self.changed_by)),
+            memory=LOG_MEMORY.read(self.options),
+        )
+
+    @property
+    def whole_schema(self) -> Struct:
+        """All columns that can be read: Hudi's own, then the table's."""
+        return Struct((*META_FIELDS, *self.schema.without(frozenset(META_COLUMNS)).fields))
+
+    def _conditions(self) -> tuple[BoundExpression, ...]:
+        if self.changed_by is None:
+            return self.filters
+        column = BoundReference((COMMIT_TIME,), STRING)
+        return (*self.filters, BoundIn(column, tuple(sorted(self.changed_by))))
+
+
+def _with_logs(source: SliceSource) -> Iterator[pa.RecordBatch]:
+    policy = source.policy
+    columns = LogColumns(
+        keys=key_columns(source.config),
+        deciding=policy.columns(source.schema),
+        rows=source.projection.from_files,
+    )
+    with SliceLogs(source, columns) as logs:
+        if not logs.blocks:
+            yield from plain_rows(source)
+        elif policy.by_column or logs.has_partial:
+            yield from folded_rows(source, logs)
+        else:
+            yield from merged_rows(source, logs)
+
+
+def _among(keys: pa.Array, config: TableConfig, keep: RowFilter | None) -> RowFilter:
+    def among(rows: pa.RecordBatch) -> pa.RecordBatch:
+        kept = rows.filter(pc.is_in(record_keys(rows, config, "a batch"), value_set=keys))
+        return kept if keep is None else keep(kept)
+
+    return among

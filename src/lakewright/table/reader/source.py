@@ -1,0 +1,97 @@
+"""All that is settled before the files of one slice are opened."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakewright.format.arrow.schema import to_arrow_type
+from lakewright.format.hudi.base_file import BaseFileReader, open_base
+from lakewright.format.hudi.config import TableConfig
+from lakewright.model.expression.bound import BoundExpression
+from lakewright.model.files import BaseFile, FileSlice
+from lakewright.model.schema import STRING, DataType, Struct
+from lakewright.storage.port import Storage
+from lakewright.table.merge import ordering as order
+from lakewright.table.merge.policy import MergePolicy
+from lakewright.table.reader.instants import SeenInstants
+from lakewright.table.reader.projection import Projection
+from lakewright.table.reader.row_groups import matching_row_groups
+
+#: Rows per batch of a result.
+BATCH_ROWS = 128 << 10
+
+RowFilter = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SliceSource:
+    """One slice, and what is wanted of it.
+
+    ``schema`` is the table's, Hudi's own columns included. ``condition`` is what every row of
+    the result satisfies and ``row_filter`` the function that sees to it; both may be None.
+    ``changed_by`` holds the instants of an incremental reading, whose rows alone are of interest.
+    ``memory`` bounds the decoded log records that are kept.
+    """
+
+    storage: Storage
+    config: TableConfig
+    schema: Struct
+    seen: SeenInstants
+    policy: MergePolicy
+    file_slice: FileSlice
+    projection: Projection
+    condition: BoundExpression | None
+    row_filter: RowFilter | None
+    changed_by: pa.Array | None
+    memory: int
+
+    def open_base(self, base: BaseFile) -> BaseFileReader:
+        """Open the base file."""
+        return open_base(self.storage, base.path, base.size)
+
+    def matching_row_groups(self, reader: BaseFileReader) -> list[int]:
+        """Return the row groups of the base file that may hold rows of the result."""
+        projection = self.projection
+        return matching_row_groups(reader, self.condition, projection.constants, projection.wide)
+
+    def finish(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Turn rows of files (a batch) into the batch of the result, if any row is left."""
+        made = self.projection.widen(rows)
+        if self.row_filter is not None:
+            made = self.row_filter(made)
+        if made.num_rows:
+            yield self.projection.narrow(made)
+
+    def finish_table(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Turn a table of rows of files into batches of the result."""
+        for batch in rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS):
+            yield from self.finish(batch)
+
+    @property
+    def ordering_types(self) -> tuple[pa.DataType, ...]:
+        """The Arrow types of the ordering fields, as the table has them now."""
+        if not self.policy.event_time:
+            return ()
+        return tuple(to_arrow_type(_type_at(self.schema, f)) for f in self.policy.ordering)
+
+    def ordering(self, rows: order.Rows) -> order.Columns:
+        """Return the ordering values of rows (a table or batch) as comparable columns."""
+        columns = []
+        for name, kind in zip(self.policy.ordering, self.ordering_types, strict=False):
+            column = order.field_values(rows, name)
+            if column is None:
+                column = pa.nulls(rows.num_rows, kind)
+            columns.append(order.comparable(column.cast(kind)))
+        return tuple(columns)
+
+
+def _type_at(schema: Struct, path: str) -> DataType:
+    if path in schema:
+        return schema.field(path).type
+    found: DataType = schema
+    for name in path.split("."):
+        if not isinstance(found, Struct) or name not in found:
+            return STRING
+        found = found.field(name).type
+    return found
