@@ -149,6 +149,9 @@ def _fit_text(text: str, other: BoundExpression) -> Fitted:
 def _fit_text_column(constant: BoundLiteral, value: Value, other: BoundExpression) -> Fitted:
     if isinstance(value, bytes):
         return BoundCast(other, BINARY), constant
+    if isinstance(value, PyDecimal):
+        # The digits of a text are not known, those of a decimal type are fixed.
+        return BoundCast(other, DOUBLE), BoundLiteral(float(value), DOUBLE)
     to = LONG if constant.type == INT else constant.type
     return BoundCast(other, to), BoundLiteral(value, to)
 

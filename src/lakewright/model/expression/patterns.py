@@ -1,6 +1,5 @@
 """LIKE patterns taken apart."""
 
-import re
 from enum import Enum
 from typing import TypeAlias
 
@@ -13,6 +12,8 @@ class Wildcard(Enum):
 
 
 Token: TypeAlias = str | Wildcard
+
+_META = frozenset("\\.+*?()[]{}|^$")
 
 
 def tokens(pattern: str, escape: str) -> tuple[Token, ...]:
@@ -55,10 +56,4 @@ def regex(pattern: str, escape: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    return (
-        re.sub(r"([^\w\s]|_)", r"\\\1", text, flags=re.ASCII)
-        if text.isascii()
-        else "".join(
-            "\\" + c if c.isascii() and not c.isalnum() and not c.isspace() else c for c in text
-        )
-    )
+    return "".join("\\" + c if c in _META else c for c in text)

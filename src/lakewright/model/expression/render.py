@@ -101,9 +101,9 @@ def _sql(node: Expression) -> str:
         case nodes.Reference(path):
             return quoted_name(path)
         case nodes.And():
-            return " AND ".join(_operand(part) for part in nodes.chain(node, nodes.And))
+            return " AND ".join(_link(part) for part in nodes.chain(node, nodes.And))
         case nodes.Or():
-            return " OR ".join(_operand(part) for part in nodes.chain(node, nodes.Or))
+            return " OR ".join(_link(part) for part in nodes.chain(node, nodes.Or))
         case nodes.Comparison(op, left, right):
             return f"{_operand(left)} {op.value} {_operand(right)}"
         case nodes.Arithmetic(op, left, right):
@@ -156,3 +156,8 @@ _ATOMS = (nodes.Literal, nodes.Reference, nodes.Cast, nodes.Function, nodes.Text
 def _operand(node: Expression) -> str:
     """Put parentheses around all but the plainest."""
     return _sql(node) if isinstance(node, _ATOMS) else f"({_sql(node)})"
+
+
+def _link(node: Expression) -> str:
+    """Every condition but AND and OR binds closer than they do."""
+    return f"({_sql(node)})" if isinstance(node, (nodes.And, nodes.Or)) else _sql(node)
