@@ -1,6 +1,6 @@
 """Which files a reading needs: the slices of every partition, at a time or between two."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +13,7 @@ from lakewright.model.files import (
 )
 from lakewright.model.instant import BEGINNING, Instant
 from lakewright.storage.port import Folder
+from lakewright.table.footers import FOOTERS, FooterPruner, ask
 from lakewright.table.horizon import see_at, see_until, window
 from lakewright.table.partitions import Tree, list_partitions, walk_partitions
 from lakewright.table.pruning import Pruner, Reason, Tally
@@ -31,10 +32,13 @@ class FileIndex:
 
     Every answer is a stream: the work is done as it is consumed, and memory holds a few
     partitions. A ``Tally`` that is passed in counts what was seen and what was left out.
+    ``footers`` bounds how many footers one listing reads to leave out files; None is the
+    option ``lakewright.read.footers``.
     """
 
     state: TableState
     pruner: Pruner | None = None
+    footers: int | None = None
 
     def partitions(self, filters: Sequence[BoundExpression] = ()) -> Iterator[PartitionDescriptor]:
         """Stream the partitions that hold visible files now and may match the filters."""
@@ -61,10 +65,11 @@ class FileIndex:
         choose = latest_bases if read_optimized else latest_slices
         latest = self._latest_at(instant)
         count = Tally() if tally is None else tally
+        prune = self._pruning(filters, count)
 
         def stream() -> Iterator[PartitionSnapshot]:
             for descriptor, folder in walk_partitions(self._tree, filters, count):
-                slices = self._pruned(descriptor, choose(_listing(folder), visible), filters, count)
+                slices = prune(descriptor, choose(_listing(folder), visible))
                 if slices or not self.state.config.partition_fields:
                     yield PartitionSnapshot(descriptor, latest, tuple(slices))
 
@@ -88,6 +93,7 @@ class FileIndex:
         touched = self._touched(window(self.state, start, end))
         everything = start is None or start == BEGINNING
         count = Tally() if tally is None else tally
+        prune = self._pruning(filters, count)
 
         def stream() -> Iterator[PartitionIncrementalSnapshot]:
             for descriptor, folder in self._visited(touched, everything, filters, count):
@@ -97,7 +103,7 @@ class FileIndex:
                     for piece in latest_slices(_listing(folder), visible)
                     if everything or piece.group.file_id in written.file_ids
                 ]
-                kept = self._pruned(descriptor, slices, filters, count)
+                kept = prune(descriptor, slices)
                 if kept:
                     yield PartitionIncrementalSnapshot(
                         descriptor, tuple(written.instants), tuple(kept)
@@ -140,20 +146,33 @@ class FileIndex:
                 entry.file_ids.update(stat.file_id for stat in stats)
         return touched
 
-    def _pruned(
-        self,
-        descriptor: PartitionDescriptor,
-        slices: Sequence[FileSlice],
-        filters: Sequence[BoundExpression],
-        tally: Tally,
-    ) -> Sequence[FileSlice]:
-        tally.found(len(slices))
-        if filters and slices and self.pruner is not None:
-            kept = self.pruner.keep(descriptor, slices, filters)
-            tally.dropped(Reason.INDEX, len(slices) - len(kept))
-            slices = kept
-        tally.kept(slices)
-        return slices
+    def _pruning(self, filters: Sequence[BoundExpression], tally: Tally) -> "_Prune":
+        """Return the function that prunes the slices of one partition after another."""
+        judge = self._footer_pruner(filters) if filters else None
+
+        def prune(
+            descriptor: PartitionDescriptor, slices: Sequence[FileSlice]
+        ) -> Sequence[FileSlice]:
+            tally.found(len(slices))
+            if filters and slices and self.pruner is not None:
+                kept = self.pruner.keep(descriptor, slices, filters)
+                tally.dropped(Reason.INDEX, len(slices) - len(kept))
+                slices = kept
+            if judge is not None:
+                slices = judge.keep(descriptor, slices, tally)
+            tally.kept(slices)
+            return slices
+
+        return prune
+
+    def _footer_pruner(self, filters: Sequence[BoundExpression]) -> FooterPruner | None:
+        state = self.state
+        budget = FOOTERS.read(state.storage.options) if self.footers is None else self.footers
+        question = ask(state.storage, state.config, self._tree.schema, filters) if budget else None
+        return None if question is None else FooterPruner(question, budget)
+
+
+_Prune = Callable[[PartitionDescriptor, Sequence[FileSlice]], Sequence[FileSlice]]
 
 
 @dataclass(frozen=True, slots=True)

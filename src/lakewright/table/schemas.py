@@ -8,7 +8,9 @@ from lakewright.format.hudi.avro_schema import parse_avro_schema
 from lakewright.format.hudi.base_footer import read_footer
 from lakewright.format.hudi.config import TableConfig
 from lakewright.format.hudi.file_names import base_file, log_file
+from lakewright.format.hudi.internal_schema import parse_internal_schema
 from lakewright.format.hudi.log.read import scan_blocks
+from lakewright.format.hudi.metadata.commit import CommitMetadata
 from lakewright.model.errors import Invalid, NotFound
 from lakewright.model.instant import Instant
 from lakewright.model.schema import META_COLUMNS, OPERATION, STRING, Field, Struct
@@ -18,6 +20,8 @@ from lakewright.timeline.view import TimelineView
 
 #: Maintenance repeats the schema it found, which may be older than the newest write's.
 _MAINTENANCE = frozenset({"CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"})
+#: Where a table with schema-on-read keeps its schema with field ids.
+LATEST_SCHEMA = "latest_schema"
 _OWN_COLUMNS = frozenset({*META_COLUMNS, OPERATION})
 
 
@@ -25,11 +29,13 @@ def resolve_schema(
     storage: Storage, config: TableConfig, timeline: TimelineView, as_of: str | None
 ) -> Struct:
     """Find the schema in the order that ``table_schema`` promises."""
-    found = (
-        _from_commits(timeline, as_of)
-        or _from_files(storage, timeline, as_of)
-        or _from_creation(config)
-    )
+    found = _from_commits(timeline, as_of)
+    if found is None and as_of is not None:
+        found = _from_commits(timeline, None)  # before the first write: no rows, same columns
+    if found is None:
+        found = _from_files(storage, timeline, as_of)
+    if found is None:
+        found = _from_creation(config)
     if found is None:
         raise Invalid(
             f"the table {config.name} has no schema yet.",
@@ -57,13 +63,22 @@ def _from_commits(timeline: TimelineView, as_of: str | None) -> Struct | None:
     from_maintenance: Struct | None = None
     for instant in _newest_first(timeline, as_of):
         body = timeline.commit_metadata(instant)
-        if body.schema is None or (body.operation in _MAINTENANCE and from_maintenance):
+        maintains = body.operation in _MAINTENANCE
+        if maintains and from_maintenance is not None:
             continue
-        schema = parse_avro_schema(body.schema, str(instant))
-        if body.operation not in _MAINTENANCE:
+        schema = _of_commit(body, str(instant))
+        if schema is not None and not maintains:
             return schema
-        from_maintenance = schema
+        from_maintenance = from_maintenance if schema is None else schema
     return from_maintenance
+
+
+def _of_commit(body: CommitMetadata, where: str) -> Struct | None:
+    """Return the schema of a commit; one with field ids, if it has that, is the truer one."""
+    numbered = body.extra.get(LATEST_SCHEMA)
+    if numbered:
+        return parse_internal_schema(numbered, where).struct
+    return parse_avro_schema(body.schema, where) if body.schema else None
 
 
 def _newest_first(timeline: TimelineView, as_of: str | None) -> Iterator[Instant]:
@@ -72,14 +87,26 @@ def _newest_first(timeline: TimelineView, as_of: str | None) -> Iterator[Instant
 
 
 def _from_files(storage: Storage, timeline: TimelineView, as_of: str | None) -> Struct | None:
-    """Ask the files of the newest writes; those may have been cleaned, so any one will do."""
+    """Ask the files of the newest writes; where those have been cleaned, any committed file."""
     for instant in _newest_first(timeline, as_of):
         for stats in timeline.commit_metadata(instant).write_stats.values():
             for stat in stats:
                 found = _of_file(storage, stat.path) if stat.path else None
                 if found is not None:
                     return found
+    for path in _committed_files(storage, timeline):
+        found = _of_file(storage, path)
+        if found is not None:
+            return found
     return None
+
+
+def _committed_files(storage: Storage, timeline: TimelineView) -> Iterator[str]:
+    for folder in storage.walk("", sizes=False, skip=frozenset({".hoodie"})):
+        for name in folder.names:
+            file = base_file(folder.path, name) or log_file(folder.path, name)
+            if file is not None and timeline.is_committed(file.instant):
+                yield file.path
 
 
 def _of_file(storage: Storage, path: str) -> Struct | None:

@@ -193,11 +193,12 @@ class TimelineView:
 
     @cached_property
     def _with_history(self) -> "TimelineView":
-        active = {(e.instant.requested, e.instant.action) for e in self.entries}
+        active = {(e.instant.requested, e.instant.action.completes_as) for e in self.entries}
         archived = [
             Entry(past.instant, past.instant.action, {}, archived=True)
             for past in read_history(self.storage, self.config)
-            if (past.instant.requested, past.instant.action.completes_as) not in active
+            if past.instant.is_completed
+            and (past.instant.requested, past.instant.action.completes_as) not in active
         ]
         entries = tuple(sorted([*archived, *self.entries], key=entry_order))
         return TimelineView(self.storage, self.config, entries, self.bodies, has_history=True)
