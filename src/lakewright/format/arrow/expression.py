@@ -14,9 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewright.format.arrow.expression_values import (
-    Columns,
     Datum,
-    Evaluate,
     compile_value,
     kernel_type,
 )
@@ -93,12 +91,10 @@ def _field(reference: BoundReference) -> Datum:
 
 def _lazy(bound: BoundExpression) -> Any | None:  # noqa: ANN401 - pyarrow is untyped
     try:
-        evaluate: Evaluate = compile_value(bound, lazy=True)
+        evaluate = compile_value(bound, lazy=True)
     except Unsupported:
         return None
-    columns: Columns = _field
-    result = evaluate(columns)
-    return pc.scalar(result) if isinstance(result, pa.Scalar) else result
+    return evaluate(_field)
 
 
 def _translatable(bound: BoundExpression) -> BoundExpression | None:

@@ -36,7 +36,7 @@ from lakewright.model.expression.bound import (
 from lakewright.model.expression.nodes import Comparator, TextTest
 from lakewright.model.expression.patterns import regex
 from lakewright.model.expression.types import is_floating
-from lakewright.model.schema import DataType
+from lakewright.model.schema import BOOLEAN, DataType
 
 __all__ = ["Columns", "Datum", "Evaluate", "compile_value", "kernel_type"]
 
@@ -51,7 +51,9 @@ def compile_value(bound: BoundExpression, *, lazy: bool) -> Evaluate:
     match bound:
         case BoundLiteral(value, kind):
             constant = scalar(value, kind)
-            return lambda columns: constant
+            # Kernels take an expression only where the first argument is one.
+            given = pc.scalar(constant) if lazy else constant
+            return lambda columns: given
         case BoundReference():
             return lambda columns: columns(bound)
         case BoundAnd(left, right):
@@ -70,8 +72,8 @@ def compile_value(bound: BoundExpression, *, lazy: bool) -> Evaluate:
         case BoundTextMatch(test, child, BoundLiteral(str() as text)):
             kernel = _TEXT_TESTS[test]
             return _one(lambda x: kernel(x, pattern=text), child, lazy=lazy)
-        case BoundTextMatch(test, _, BoundLiteral(None)):
-            return lambda columns: NO_ANSWER
+        case BoundTextMatch(_, _, BoundLiteral(None)):
+            return compile_value(BoundLiteral(None, BOOLEAN), lazy=lazy)
         case BoundTextMatch(test):
             raise refused(f"{test.value} with a text that is not a constant")
         case BoundIsNull(child):
@@ -150,7 +152,8 @@ def _comparison(
 def _null_safe(equal: Callable[[Datum, Datum], Datum]) -> Callable[[Datum, Datum], Datum]:
     def kernel(one: Datum, other: Datum) -> Datum:
         missing, absent = pc.is_null(one), pc.is_null(other)
-        return pc.if_else(pc.or_(missing, absent), pc.and_(missing, absent), equal(one, other))
+        either, both = pc.or_kleene(missing, absent), pc.and_kleene(missing, absent)
+        return pc.if_else(either, both, equal(one, other))
 
     return kernel
 
