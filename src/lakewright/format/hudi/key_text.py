@@ -6,8 +6,9 @@ decimal, hexadecimal for binary, microseconds since the epoch for a timestamp.
 
 import datetime as dt
 import decimal
-import struct
 from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from lakewright.model.errors import Invalid
 from lakewright.model.schema import DataType, Decimal, Kind, Primitive, Timestamp, Unit
@@ -20,35 +21,28 @@ _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 
 
 def java_double(value: float) -> str:
-    """Write a double as Java's ``Double.toString`` does (the shortest digits that read back)."""
-    return _java_float(value, repr(value))
+    """Write a double as Java's ``Double.toString`` does (since Java 19: the shortest digits)."""
+    return _java_float(value, repr(value), f"{value:.1e}")
 
 
 def java_float(value: float) -> str:
     """Write a 32-bit float as Java's ``Float.toString`` does."""
-    return _java_float(value, _shortest_single(value))
+    single = np.float32(value)
+    return _java_float(value, np.format_float_scientific(single), f"{single:.1e}")
 
 
-def _shortest_single(value: float) -> str:
-    if value != value or value in (float("inf"), float("-inf")):
-        return repr(value)
-    single = struct.pack("<f", value)
-    for digits in range(1, 10):
-        text = f"{value:.{digits}g}"
-        if struct.pack("<f", float(text)) == single:
-            return text
-    return repr(value)
-
-
-def _java_float(value: float, text: str) -> str:
+def _java_float(value: float, shortest: str, two_digits: str) -> str:
     if value != value:
         return "NaN"
-    sign = "-" if text.startswith("-") else ""
+    sign = "-" if shortest.startswith("-") else ""
     if value in (float("inf"), float("-inf")):
         return f"{sign}Infinity"
     if value == 0:
         return f"{sign}0.0"
-    digits, exponent = _digits_and_exponent(text.removeprefix("-"))
+    digits, exponent = _digits_and_exponent(shortest)
+    if len(digits) == 1:
+        # Java wants two digits anyway, so it takes the nearest two: 4.9E-324, not 5.0E-324.
+        digits, exponent = _digits_and_exponent(two_digits)
     if -3 <= exponent < 7:
         return sign + _plain(digits, exponent)
     return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"

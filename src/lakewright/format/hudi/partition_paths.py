@@ -10,7 +10,7 @@ from lakewright.format.hudi.config import PartitionField, TableConfig
 from lakewright.format.hudi.key_text import value_text
 from lakewright.format.hudi.time_partitions import format_time_partition
 from lakewright.model.errors import Invalid
-from lakewright.model.schema import DataType, Decimal, Kind, Primitive, Struct, Timestamp, Unit
+from lakewright.model.schema import DataType, Decimal, Kind, Primitive, Struct, Timestamp
 
 #: The folder name that stands for null (and, to every reader, for the empty text).
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -20,7 +20,13 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 _ESCAPED = re.compile("%([0-9a-fA-F]{2})")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
-_DATE = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_DATE_CAST = re.compile(
+    r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL
+)
+_TIME = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]))?", re.ASCII
+)
 
 
 def escape_segment(text: str) -> str:
@@ -189,12 +195,15 @@ def _single(text: str) -> float:
         raise ValueError(text) from cause
 
 
-def _date(text: str) -> dt.date:
-    match = _DATE.fullmatch(text)
+def _date(text: str) -> dt.date | None:
+    """Read a date as Spark casts it: the month and day may be left out, anything else is null."""
+    match = _DATE_CAST.fullmatch(text.strip())
     if match is None:
-        raise ValueError(text)
-    year, month, day = map(int, match.groups())
-    return dt.date(year, month, day)
+        return None
+    try:
+        return dt.date(int(match[1]), int(match[2] or 1), int(match[3] or 1))
+    except ValueError:
+        return None
 
 
 def _binary(text: str) -> bytes:
@@ -214,16 +223,20 @@ def _decimal(text: str, kind: Decimal) -> decimal.Decimal:
     return value
 
 
-def _timestamp(text: str, kind: Timestamp) -> dt.datetime:
+def _timestamp(text: str, kind: Timestamp) -> dt.datetime | None:
+    # Hudi writes microseconds since the epoch, which Spark does not take for a time: rows of
+    # such a partition show null, here as there.
     zone = dt.UTC if kind.utc else None
-    if _INTEGER.fullmatch(text):
-        unit = dt.timedelta(milliseconds=1) if kind.unit is Unit.MILLIS else dt.timedelta.resolution
-        try:
-            return dt.datetime(1970, 1, 1, tzinfo=zone) + int(text) * unit
-        except OverflowError as cause:
-            raise ValueError(text) from cause
-    moment = dt.datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=zone)
+    match = _TIME.fullmatch(text)
+    if match is None:
+        day = _date(text)
+        return dt.datetime(day.year, day.month, day.day, tzinfo=zone) if day else None
+    try:
+        moment = dt.datetime.fromisoformat(match.group(1))
+    except ValueError:
+        return None
+    tenths = int(match.group(2) or 0)
+    return moment.replace(microsecond=tenths * 100_000, tzinfo=zone)
 
 
 _PRIMITIVES: Mapping[Kind, Callable[[str], object]] = {
