@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task, run_task
-from lakewright.format.hudi.base_footer import read_footer
+from lakewright.format.hudi.base_footer import read_footer, refuse_unknown_format
 from lakewright.model.errors import Invalid
 from lakewright.model.expression.bind import bind
 from lakewright.model.expression.bound import BoundExpression
@@ -235,7 +235,13 @@ def _spec(
 def _tasks(
     parts: Iterable[tuple[PartitionDescriptor, Sequence[FileSlice]]],
 ) -> tuple[ReadTask, ...]:
-    return tuple(ReadTask(piece, descriptor) for descriptor, slices in parts for piece in slices)
+    tasks = []
+    for descriptor, slices in parts:
+        for piece in slices:
+            if piece.base is not None and not piece.base.name.endswith(".parquet"):
+                refuse_unknown_format(piece.base.path)
+            tasks.append(ReadTask(piece, descriptor))
+    return tuple(tasks)
 
 
 def _seen_until(state: TableState, end: str | None) -> SeenInstants:

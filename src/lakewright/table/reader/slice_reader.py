@@ -102,6 +102,10 @@ class FileSliceReader:
             keep = _among(self.keys, self.config, keep)
         values = partition_values(file_slice.group.partition, self.config, self.schema)
         target = self.schema if self.target is None else self.target
+        projection = Projection.of(target, whole, named, values)
+        if file_slice.logs and not projection.from_files:
+            # Rows that are asked for nothing still have to be told apart to be counted.
+            projection = Projection.of(target, whole, (*named, *key_columns(self.config)), values)
         return SliceSource(
             storage=self.storage,
             config=self.config,
@@ -109,7 +113,7 @@ class FileSliceReader:
             seen=self.seen,
             policy=MergePolicy.of(self.config),
             file_slice=file_slice,
-            projection=Projection.of(target, whole, named, values),
+            projection=projection,
             condition=condition,
             row_filter=keep,
             changed_by=None if self.changed_by is None else pa.array(sorted(self.changed_by)),
