@@ -36,7 +36,7 @@ PARAMETERS = declare(
     "arrow.parameters",
     str.strip,
     "",
-    doc="Query text that pyarrow's file systems take after the URI, as in anonymous=true.",
+    doc="Query text that pyarrow's file systems take after the URI, as in scheme=http.",
     since="0.1.0",
     allowed="name=value pairs joined by &",
 )

@@ -91,17 +91,26 @@ class RangedFile(io.RawIOBase):
             raise ValueError("the file is closed")
 
     def _bytes_at(self, offset: int, length: int) -> bytes:
+        pieces: list[bytes] = []
+        while length > 0:
+            piece = self._piece(offset, length)
+            if not piece:
+                break
+            pieces.append(piece)
+            offset += len(piece)
+            length -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _piece(self, offset: int, length: int) -> bytes:
+        """Return as much as lies in one place: the tail, the window, or the next request."""
         if offset >= self._tail_start:
             begin = offset - self._tail_start
             return self._tail[begin : begin + length]
         begin = offset - self._window_start
-        if begin >= 0 and begin + length <= len(self._window):
+        if 0 <= begin < len(self._window):
             return self._window[begin : begin + length]
         # What the tail holds is not asked for again.
-        wanted = min(max(length, _READ_AHEAD), self._tail_start - offset)
-        data = self._fetch(offset, wanted)
+        data = self._fetch(offset, min(max(length, _READ_AHEAD), self._tail_start - offset))
         if len(data) <= _KEPT:
             self._window, self._window_start = data, offset
-        if len(data) >= length:
-            return data[:length] if len(data) > length else data
-        return data + self._tail[: length - len(data)]
+        return data[:length]
