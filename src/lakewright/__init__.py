@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         Unsupported,
     )
     from lakewright.model.expression.build import col, lit
-    from lakewright.table.merge.registry import RecordMerger, register_merger
+    from lakewright.table.merge.merger import RecordMerger, register_merger
 
 __version__ = "0.1.0"
 
@@ -68,8 +68,8 @@ _HOME = {
     "Unsupported": "model.errors",
     "col": "model.expression.build",
     "lit": "model.expression.build",
-    "RecordMerger": "table.merge.registry",
-    "register_merger": "table.merge.registry",
+    "RecordMerger": "table.merge.merger",
+    "register_merger": "table.merge.merger",
 }
 
 __all__ = [  # noqa: RUF022 - the order of the guide: doors first, then nouns, then errors

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from lakewright.model.expression.bound import BoundExpression
 from lakewright.model.files import (
+    FileGroup,
     FileSlice,
     PartitionDescriptor,
     PartitionIncrementalSnapshot,
@@ -17,7 +18,7 @@ from lakewright.table.footers import FOOTERS, FooterPruner, ask
 from lakewright.table.horizon import see_at, see_until, window
 from lakewright.table.partitions import Tree, list_partitions, walk_partitions
 from lakewright.table.pruning import Pruner, Reason, Tally
-from lakewright.table.slicing import Listing, latest_bases, latest_slices
+from lakewright.table.slicing import Listing, file_groups, latest_bases, latest_slices
 from lakewright.table.state import TableState, table_schema
 from lakewright.timeline.moments import whole_second
 
@@ -110,6 +111,15 @@ class FileIndex:
                     )
 
         return stream()
+
+    def file_groups(self, filters: Sequence[BoundExpression] = ()) -> Iterator[FileGroup]:
+        """Stream the file groups of the table, each with all its committed slices, newest first.
+
+        Groups that a later write replaced are among them until they are cleaned away.
+        """
+        visible = see_at(self.state, None)
+        for _, folder in walk_partitions(self._tree, filters, Tally()):
+            yield from file_groups(_listing(folder), visible)
 
     # ------------------------------------------------------------------- support
 

@@ -24,6 +24,7 @@ from lakewright.table.reader.merged import merged_rows
 from lakewright.table.reader.plain import plain_rows
 from lakewright.table.reader.projection import Projection
 from lakewright.table.reader.source import RowFilter, SliceSource
+from lakewright.table.state import TableState, table_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,12 @@ class FileSliceReader:
     changed_by: frozenset[str] | None = None
     keys: pa.Array | None = field(default=None, compare=False)
     options: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(state: TableState, as_of: str | None = None) -> "FileSliceReader":
+        """Read slices of a table as it stands in ``state``, or as of an instant."""
+        seen = SeenInstants.of(state.timeline, as_of=as_of)
+        return FileSliceReader(state.storage, state.config, table_schema(state, as_of), seen)
 
     def project(self, schema: Struct) -> "FileSliceReader":
         """Read these columns, Hudi's own among them if named, with these types."""
