@@ -16,6 +16,8 @@ import pytest
 
 from fixture_tables import fixtures_root, table_params
 from lakewright.model.errors import HistoryGone
+from lakewright.model.expression.bind import bind
+from lakewright.model.expression.build import col
 from lakewright.model.files import FileSlice
 from lakewright.model.schema import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from lakewright.model.table import TableType
@@ -127,3 +129,22 @@ def test_sample_tables_have_the_recorded_number_of_slices(name: str, hudi_table:
     index, record = open_index(hudi_table(name)), expected("hudi")[f"{name}.zip"]
     assert sum(1 for _ in slices_at(index)) == record["slices"]
     assert index.state.config.table_type == record["type"]
+
+
+@pytest.mark.parametrize("name", ["cow_basic_v6", "cow_basic_v9", "cow_bucket_composite_v9"])
+def test_every_key_is_found_through_footers_and_few_files_are_kept(
+    name: str, golden_table: Table
+) -> None:
+    index = open_index(golden_table(name))
+    schema = table_schema(index.state)
+    keys = index.state.config.record_key
+    everything = sum(1 for _ in slices_at(index))
+    kept = 0
+    rows = expected("golden")[name]["snapshot"]
+    for row in rows:
+        filters = [bind(col(key) == row[key], schema) for key in keys]
+        parts = index.list_files_at(None, filters)
+        slices = [piece for part in parts for piece in part.file_slices]
+        assert (row[COMMIT_TIME], row[RECORD_KEY], row[PARTITION_PATH]) in rows_of(index, slices)
+        kept += len(slices)
+    assert kept < everything * len(rows)

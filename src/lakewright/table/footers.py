@@ -25,6 +25,7 @@ from lakewright.model.schema import (
     DATE,
     INT,
     LONG,
+    META_COLUMNS,
     META_FIELDS,
     RECORD_KEY,
     STRING,
@@ -87,7 +88,7 @@ def ask(
     keys = key_candidates(config, schema, filters)
     if not paths and keys is None:
         return None
-    stored = Struct((*META_FIELDS, *schema))
+    stored = Struct((*META_FIELDS, *schema.without(frozenset(META_COLUMNS))))
     return Question(storage, compile_filters(filters), paths, keys, stored)
 
 
