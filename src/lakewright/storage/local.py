@@ -115,20 +115,16 @@ class LocalStorage:
         pending = [_Place(check_path(folder))]
         while pending:
             place = pending.pop()
-            with self._mapped(place.path):
-                entries, inside = self._scan(place)
-                files = [
-                    _file_stat(join(place.path, name), status) for name, status in _stats(entries)
-                ]
+            found = self._scan(place, stats=True)
             if recursive:
-                pending.extend(inside)
-            yield from files
+                pending.extend(found.folders)
+            for name, status in zip(found.names, found.stats, strict=True):
+                yield _file_stat(join(place.path, name), status)
 
     def folders(self, folder: str = "") -> Sequence[str]:
         """Return the folders directly inside ``folder``, empty ones included."""
-        with self._mapped(folder):
-            _, inside = self._scan(_Place(check_path(folder)))
-        return sorted(place.path for place in inside)
+        found = self._scan(_Place(check_path(folder)))
+        return sorted(place.path for place in found.folders)
 
     def walk(
         self, folder: str = "", *, sizes: bool = True, skip: frozenset[str] = frozenset()
@@ -141,16 +137,9 @@ class LocalStorage:
         """
 
         def scan(place: _Place) -> tuple[Folder, Sequence[_Place]]:
-            with self._mapped(place.path):
-                entries, inside = self._scan(place, skip)
-                if not sizes:
-                    names = [entry.name for entry in entries]
-                    return Folder(place.path, names, [-1] * len(names)), inside
-                names, counts = [], []
-                for name, status in _stats(entries):
-                    names.append(name)
-                    counts.append(status.st_size)
-                return Folder(place.path, names, counts), inside
+            names, stats, inside = self._scan(place, skip, stats=sizes)
+            counts = [status.st_size for status in stats] if sizes else [-1] * len(names)
+            return Folder(place.path, names, counts), inside
 
         start = _Place(check_path(folder))
         for found in walk_tree(start, scan, threads=_WALK_THREADS, batch=_WALK_BATCH):
@@ -271,35 +260,47 @@ class LocalStorage:
             raise escapes(path, real, self.uri)
         return real
 
-    def _scan(self, place: "_Place", skip: frozenset[str] = frozenset()) -> "_Found":
-        """Read one folder; a folder that is not there is empty."""
-        entries: _Entries = []
-        folders: _Places = []
+    def _scan(
+        self, place: "_Place", skip: frozenset[str] = frozenset(), *, stats: bool = False
+    ) -> "_Found":
+        """Read one folder; one that is not there is empty. Called for every folder of a tree."""
+        found = _Found([], [], [])
+        names, statuses, folders = found
         prefix = f"{place.path}/" if place.path else ""
-        # Only a start is checked for links on its way: what was found below it is known.
-        full = self._inside(place.path) if place.start else f"{self._base}/{place.path}"
         try:
-            with os.scandir(full) as found:
-                for entry in found:
-                    if entry.is_file(follow_symlinks=False):
-                        name = entry.name
-                        if name[0] != "." or not name.endswith(TEMPORARY_SUFFIX):
-                            entries.append(entry)
-                    elif entry.name in skip:
-                        continue
-                    elif entry.is_dir(follow_symlinks=False):
-                        folders.append(_Place(prefix + entry.name, False, place.links))
-                    elif entry.is_symlink():
-                        if (linked := self._linked(entry, prefix + entry.name, place)) is not None:
+            # Only a start is checked for links on its way: what was found below it is known.
+            full = self._inside(place.path) if place.start else f"{self._base}/{place.path}"
+            with os.scandir(full) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if not entry.is_file(follow_symlinks=False):
+                        if name in skip:
+                            continue
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(_Place(prefix + name, False, place.links))
+                            continue
+                        if (linked := self._linked(entry, prefix + name, place)) is not None:
                             folders.append(linked)
-                        elif entry.is_file():
-                            entries.append(entry)
+                        if linked is not None or not entry.is_file():
+                            continue
+                    elif name[0] == "." and name.endswith(TEMPORARY_SUFFIX):
+                        continue
+                    if stats:
+                        try:
+                            statuses.append(entry.stat())
+                        except FileNotFoundError:  # deleted since the folder was read
+                            continue
+                    names.append(name)
         except (FileNotFoundError, NotADirectoryError):
-            return [], []
-        return entries, folders
+            pass
+        except OSError as cause:
+            raise _failure(place.path, self.uri, cause) from cause
+        return found
 
     def _linked(self, entry: os.DirEntry[str], path: str, place: "_Place") -> "_Place | None":
         """Return the folder behind a symbolic link, if that is one; it must lie inside."""
+        if not entry.is_symlink():
+            return None
         real = self._resolve(path)
         if not entry.is_dir():
             return None
@@ -358,9 +359,12 @@ class _Place(NamedTuple):
     links: frozenset[str] = frozenset()
 
 
-_Entries = list[os.DirEntry[str]]
-_Places = list[_Place]
-_Found = tuple[_Entries, _Places]
+class _Found(NamedTuple):
+    """What one folder holds; ``stats`` are in the order of ``names``, or not asked for."""
+
+    names: list[str]
+    stats: list[os.stat_result]
+    folders: list[_Place]
 
 
 def _failure(path: str, uri: str, cause: OSError) -> LakewrightError:
@@ -391,14 +395,6 @@ def _version(status: os.stat_result) -> str:
 
 def _file_stat(path: str, status: os.stat_result) -> FileStat:
     return FileStat(path, status.st_size, status.st_mtime_ns / 1e9, _version(status))
-
-
-def _stats(entries: _Entries) -> Iterator[tuple[str, os.stat_result]]:
-    for entry in entries:
-        try:
-            yield entry.name, entry.stat()
-        except FileNotFoundError:  # deleted since the folder was read
-            continue
 
 
 def _read_at(descriptor: int, offset: int, length: int) -> bytes:
