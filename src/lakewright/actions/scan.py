@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task, run_task
 from lakewright.format.hudi.base_footer import read_footer, refuse_unknown_format
-from lakewright.model.errors import Invalid
+from lakewright.model.errors import Invalid, Unsupported
 from lakewright.model.expression.bind import bind
 from lakewright.model.expression.bound import BoundExpression
 from lakewright.model.expression.nodes import Expression
@@ -19,6 +19,7 @@ from lakewright.table.file_index import FileIndex
 from lakewright.table.horizon import window
 from lakewright.table.pruning import Pruner, PruneReport, Tally
 from lakewright.table.reader.instants import SeenInstants
+from lakewright.table.reader.names import name_history
 from lakewright.table.state import TableState, table_schema
 from lakewright.timeline.moments import whole_second
 
@@ -41,7 +42,7 @@ class ScanRequest:
     """What is asked of a table.
 
     ``where`` is an expression or SQL text. ``columns`` names the columns wanted, ``"*"`` all of
-    the table's own; ``meta`` puts Hudi's five in front. ``as_of`` is an instant time; ``start``
+    the table's own; ``meta`` puts Hudi's five in front, where the table fills them. ``as_of`` is an instant time; ``start``
     (exclusive) and ``end`` (inclusive) bound an incremental reading or a change stream.
     """
 
@@ -166,13 +167,14 @@ def plan_scan(state: TableState, request: ScanRequest, pruner: Pruner | None = N
     if request.mode is ReadingMode.CDC:
         return _plan_changes(state, request)
     table = table_schema(state, request.as_of)
-    whole = Struct((*META_FIELDS, *table.fields))
+    whole = readable_columns(state, table)
     condition = _bound(request.where, whole)
     tally = Tally()
     filters = () if condition is None else (condition,)
     index = FileIndex(state, pruner)
     changed_by: frozenset[str] | None = None
     if request.mode is ReadingMode.INCREMENTAL:
+        _require_commit_times(state)
         seen = _seen_until(state, request.end)
         changed_by = frozenset(i.requested for i in window(state, request.start, request.end))
         between = index.list_files_between(request.start, request.end, filters, tally=tally)
@@ -187,7 +189,7 @@ def plan_scan(state: TableState, request: ScanRequest, pruner: Pruner | None = N
             tally=tally,
         )
         tasks = _tasks((part.descriptor, part.file_slices) for part in found)
-    spec = _spec(state, request, table, _output(request, table), condition, seen)
+    spec = _spec(state, request, table, _output(request, table, whole), condition, seen)
     return ScanPlan(replace(spec, changed_by=changed_by), tasks, tally.report(), request)
 
 
@@ -228,6 +230,7 @@ def _spec(
         filter=condition,
         mode=request.mode,
         seen=seen,
+        history=name_history(state, request.as_of),
         storage=storage,
     )
 
@@ -251,17 +254,32 @@ def _seen_until(state: TableState, end: str | None) -> SeenInstants:
     return SeenInstants.of(state.timeline, upto=bound)
 
 
+def _require_commit_times(state: TableState) -> None:
+    if not state.config.populate_meta_fields:
+        raise Unsupported(
+            "the table does not keep the commit time of its rows (hoodie.populate.meta.fields is "
+            "false), so the rows of a window cannot be told.",
+            next_step="Use changes(start, end), which compares file slices.",
+        )
+
+
 def _bound(where: Expression | str | None, schema: Struct) -> BoundExpression | None:
     if where is None:
         return None
     return bind(parse_expression(where) if isinstance(where, str) else where, schema)
 
 
-def _output(request: ScanRequest, table: Struct) -> Struct:
+def readable_columns(state: TableState, table: Struct) -> Struct:
+    """Return all columns that can be named: Hudi's own, where the table fills them, and its own."""
+    meta = META_FIELDS if state.config.populate_meta_fields else ()
+    return Struct((*meta, *table.fields))
+
+
+def _output(request: ScanRequest, table: Struct, whole: Struct) -> Struct:
     names = ("*",) if request.columns is None else request.columns
     if request.meta:
-        names = (*META_COLUMNS, *(n for n in names if n not in META_COLUMNS))
-    whole = Struct((*META_FIELDS, *table.fields))
+        meta = tuple(name for name in META_COLUMNS if name in whole)
+        names = (*meta, *(n for n in names if n not in meta))
     return whole.select(_spread(names, table)).nullable()
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from lakewright.format.arrow.schema import from_arrow_schema
 from lakewright.format.hudi.avro_schema import parse_avro_schema
 from lakewright.format.hudi.base_footer import read_footer
-from lakewright.format.hudi.config import TableConfig
+from lakewright.format.hudi.config import KeyGenerator, TableConfig
 from lakewright.format.hudi.file_names import base_file, log_file
 from lakewright.format.hudi.internal_schema import parse_internal_schema
 from lakewright.format.hudi.log.read import scan_blocks
@@ -55,7 +55,9 @@ def as_readers_see(stored: Struct, config: TableConfig) -> Struct:
     if config.drop_partition_columns:
         known = {field.name for field in fields}
         fields += [Field(p.name, STRING) for p in config.partition_fields if p.name not in known]
-    timed = {p.name for p in config.partition_fields if p.kind == "TIMESTAMP"}
+    # A custom key generator may format times too, and leaves the type of the column alone.
+    by_time = config.key_generator is KeyGenerator.TIMESTAMP
+    timed = {p.name for p in config.partition_fields if by_time and p.kind == "TIMESTAMP"}
     return Struct(tuple(replace(f, type=STRING) if f.name in timed else f for f in fields))
 
 

@@ -16,6 +16,7 @@ from lakewright.storage.port import Storage
 from lakewright.table.changes.read import change_batches
 from lakewright.table.changes.task import ChangeTask
 from lakewright.table.reader.instants import SeenInstants
+from lakewright.table.reader.names import NameHistory
 from lakewright.table.reader.slice_reader import FileSliceReader
 
 
@@ -36,6 +37,7 @@ class ReadSpec:
     mode: ReadingMode
     seen: SeenInstants
     changed_by: frozenset[str] | None = None
+    history: NameHistory = field(default_factory=NameHistory)
     storage: Storage | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -50,6 +52,7 @@ class ReadSpec:
             self.mode,
             self.seen,
             self.changed_by,
+            self.history,
         )
         return (ReadSpec, values)
 
@@ -62,7 +65,12 @@ class ReadSpec:
     def reader(self) -> FileSliceReader:
         """Return the reader of the scan's slices."""
         reader = FileSliceReader(
-            self.open_storage(), self.config, self.table_schema, self.seen, options=self.options
+            self.open_storage(),
+            self.config,
+            self.table_schema,
+            self.seen,
+            history=self.history,
+            options=self.options,
         )
         if self.mode is ReadingMode.CDC:
             return reader

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakewright.actions.scan import ScanPlan, run_task
 from lakewright.actions.tasks.read import Task
+from lakewright.model.files import ReadingMode
 from lakewright.model.options import declare
 
 
@@ -34,12 +35,13 @@ WAITING = 2
 
 
 def scan_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
-    """Stream the rows of a plan as Arrow batches, in bounded memory; order is not promised.
+    """Stream the rows of a plan as Arrow batches, in bounded memory.
 
-    Leaving the iterator early stops the work. The first error of any task is raised here.
+    Changes come in order of effect; the order of other rows is not promised. Leaving the
+    iterator early stops the work. The first error of any task is raised here.
     """
     threads = min(THREADS.read(plan.options) or os.cpu_count() or 1, len(plan.tasks))
-    if threads <= 1:
+    if threads <= 1 or plan.mode is ReadingMode.CDC:
         return _in_turn(plan)
     return _in_threads(plan, threads)
 

@@ -116,7 +116,8 @@ def load_history(
         if stat.path.endswith(_ENDING) and not stat.path.rsplit("/", 1)[-1].startswith(".")
     )
     for instant, path in reversed(instants):
-        if is_committed(instant):
+        # Tables of layout 2 write the completion time into these names too.
+        if is_committed(instant.partition("_")[0]):
             return parse_history(storage.read(path), path)
     return ()
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewright.model.schema import META_COLUMNS
 from lakewright.table.merge import ordering as order
 from lakewright.table.merge.merger import RecordMerger
 from lakewright.table.merge.policy import Gap, MergePolicy
@@ -96,14 +97,26 @@ class Folding:
             [state.take(np.flatnonzero(untouched)), merged, part.take(np.flatnonzero(~known))]
         )
 
-    def merge(self, older: Versions, newer: Versions, *, tombstones: bool = False) -> Versions:
-        """Merge two versions of the same records, row by row."""
+    def merge(
+        self,
+        older: Versions,
+        newer: Versions,
+        *,
+        tombstones: bool = False,
+        yielding: Flags | None = None,
+    ) -> Versions:
+        """Merge two versions of the same records, row by row.
+
+        Older versions that are ``yielding`` fill gaps, but never win.
+        """
         newer_wins = np.ones(len(newer), dtype=bool)
         if self.policy.event_time and newer.ordering and older.ordering:
             settled = newer.hard | older.hard
             newer_wins = settled | ~order.exceeds(older.ordering, newer.ordering)
         if tombstones:
             newer_wins &= ~older.hard
+        if yielding is not None:
+            newer_wins |= yielding
         place = np.arange(len(newer))
         both = stack([older, newer])
         chosen = both.take(np.where(newer_wins, place + len(older), place))
@@ -127,6 +140,8 @@ class Folding:
             if missing is not None:
                 gap = gap | missing[of_high]
                 absent[name] = missing[of_high] & (missing[of_low] | ~mergeable)
+            if self.policy.meta_of_later and name in META_COLUMNS:
+                gap = ~newer_wins
             gap = gap & mergeable
             if gap.any():
                 source = pa.array(np.where(gap, of_low, of_high))
@@ -194,8 +209,17 @@ class FoldedBase:
         self._state = state
         self._met = np.zeros(len(state), dtype=bool)
 
-    def meet(self, keys: pa.Array, rows: pa.Table, ordering: order.Columns) -> pa.Table:
-        """Return the rows that come out of the next base rows, as one table."""
+    def meet(
+        self,
+        keys: pa.Array,
+        rows: pa.Table,
+        ordering: order.Columns,
+        yielding: Flags | None = None,
+    ) -> pa.Table:
+        """Return the rows that come out of the next base rows, as one table.
+
+        Base rows that are ``yielding`` fill gaps of their log records, but never win.
+        """
         found = pc.index_in(keys, value_set=self._state.keys)
         touched = np.asarray(found.is_valid(), dtype=bool)
         places = np.flatnonzero(touched)
@@ -217,7 +241,8 @@ class FoldedBase:
             hard=nothing,
             ordering=tuple(column.take(picked) for column in ordering),
         )
-        merged = self._folding.merge(older, self._state.take(which))
+        weak = None if yielding is None else yielding[places]
+        merged = self._folding.merge(older, self._state.take(which), yielding=weak)
         stays = np.ones(len(keys), dtype=bool)
         stays[places] = False
         alive = merged.rows.filter(pa.array(~merged.deleted))

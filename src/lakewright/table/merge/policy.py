@@ -32,6 +32,9 @@ _PAYLOADS: dict[str, tuple[MergeMode, str, str | None]] = {
     "AWSDmsAvroPayload": (MergeMode.COMMIT_TIME_ORDERING, "KEEP_VALUES", "Op"),
 }
 
+#: The payload class under which a record that lost still leaves its commit time on the row.
+_LATER_META = "PartialUpdateAvroPayload"
+
 
 class Gap(StrEnum):
     """Which values of a newer record stand for "not given", so that the older one's are kept."""
@@ -56,7 +59,8 @@ class MergePolicy:
 
     ``ordering`` holds the fields that are compared, none under commit-time merging. ``gap`` and
     ``marker`` say how partial updates leave a column out of a full record. ``delete_field``
-    deletes a record where it equals ``delete_marker``.
+    deletes a record where it equals ``delete_marker``. With ``meta_of_later`` Hudi's own columns
+    come from the later record whichever wins.
     """
 
     mode: MergeMode
@@ -67,6 +71,7 @@ class MergePolicy:
     delete_marker: str | None
     strategy_id: str | None
     payload_class: str | None
+    meta_of_later: bool = False
 
     @property
     def event_time(self) -> bool:
@@ -83,8 +88,8 @@ class MergePolicy:
         """Read the policy of a table; a partial update mode that is not known is refused."""
         mode, partial = config.merge_mode, (config.partial_update_mode or "KEEP_VALUES").upper()
         delete_field = None
+        payload = (config.payload_class or "").rpartition(".")[2]
         if mode is MergeMode.CUSTOM:
-            payload = (config.payload_class or "").rpartition(".")[2]
             mode, partial, delete_field = _PAYLOADS.get(payload, (mode, partial, None))
         if partial not in _GAPS:
             raise Unsupported(
@@ -103,6 +108,7 @@ class MergePolicy:
             delete_marker=settings.get(DELETE_MARKER) or (delete_field and "D"),
             strategy_id=config.merge_strategy_id,
             payload_class=config.payload_class,
+            meta_of_later=config.merge_mode is MergeMode.CUSTOM and payload == _LATER_META,
         )
 
     def columns(self, schema: Struct) -> tuple[str, ...]:

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.format.hudi.log.blocks import BlockKind
-from lakewright.model.schema import OPERATION, Struct
+from lakewright.model.schema import COMMIT_TIME, OPERATION, Struct
 from lakewright.model.table import MergeMode
 from lakewright.table.merge.fold import FoldedBase, Folding, Versions
 from lakewright.table.merge.merger import merger_for
@@ -61,7 +62,7 @@ def _versions(logs: SliceLogs, number: int, schema: pa.Schema) -> Versions:
     entries = logs.record_entries(block, found)
     missing = [n for n in schema.names if block.is_partial and n not in found.schema.names]
     absent = {name: np.ones(len(entries), dtype=bool) for name in missing}
-    return _described(entries, conform(found, schema), absent)
+    return _described(entries, conform(found, schema, logs.names(number).inner), absent)
 
 
 def _described(entries: BlockEntries, rows: pa.Table, absent: Mapping[str, Flags]) -> Versions:
@@ -82,9 +83,14 @@ def _base_rows(
     base = source.file_slice.base
     if base is None:
         return
-    with source.open_base(base) as reader:
-        for batch in reader.iter_batches(schema.names, batch_rows=BATCH_ROWS):
-            keys = record_keys(batch, source.config, reader.path)
-            rows = pa.Table.from_batches([conform(batch, schema)])
-            merged = folded.meet(keys, rows, source.ordering(batch))
+    with source.open_base(base) as opened:
+        groups = range(opened.reader.num_row_groups)
+        for batch in opened.batches(schema.names, groups, BATCH_ROWS):
+            keys = record_keys(batch, source.config, opened.reader.path)
+            rows = pa.Table.from_batches([conform(batch, schema, opened.names.inner)])
+            old = None
+            if source.changed_by is not None:
+                news = pc.is_in(batch.column(COMMIT_TIME), value_set=source.changed_by)
+                old = ~np.asarray(news, dtype=bool)
+            merged = folded.meet(keys, rows, source.ordering(batch), old)
             yield from source.finish_table(merged)

@@ -19,6 +19,7 @@ from lakewright.table.merge import ordering as order
 from lakewright.table.merge.blocks import live_blocks
 from lakewright.table.merge.winners import BlockEntries, Flags
 from lakewright.table.reader.keys import delete_keys, record_keys
+from lakewright.table.reader.names import FileNames
 from lakewright.table.reader.source import SliceSource
 
 
@@ -183,14 +184,13 @@ class SliceLogs:
         )
 
     def _decode_for_merging(self, number: int, block: LogBlock, *, by_position: bool) -> pa.Table:
-        file = self._open(block.path)
         if block.content_length * _EXPANSION <= self._memory:
-            records = read_data(file, block, self._columns.both(by_position=by_position))
+            records = self.read(number, self._columns.both(by_position=by_position))
             if records.nbytes <= self._memory:
                 self._memory -= records.nbytes
                 self._kept[number] = records
             return records
-        return read_data(file, block, self._columns.merging(by_position=by_position))
+        return self.read(number, self._columns.merging(by_position=by_position))
 
     def _hard(self, records: pa.Table, deletes: Flags | None) -> Flags | None:
         """Mark deletes whose ordering values are all missing: they count as having none."""
@@ -205,8 +205,13 @@ class SliceLogs:
 
     def read(self, number: int, columns: Sequence[str]) -> pa.Table:
         """Return these columns of all records of a data block."""
-        block = self.blocks[number]
-        return read_data(self._open(block.path), block, columns)
+        block, names = self.blocks[number], self.names(number)
+        found = read_data(self._open(block.path), block, names.in_file(columns))
+        return names.in_table(found, columns)
+
+    def names(self, number: int) -> FileNames:
+        """Return what a block calls the columns of the table."""
+        return self._source.history.at(self.blocks[number].instant or "")
 
     def rows(self, number: int) -> pa.Table:
         """Return the wanted columns of all records of a data block."""

@@ -7,13 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewright.format.hudi.base_file import BaseFileReader
 from lakewright.model.files import BaseFile
 from lakewright.model.schema import COMMIT_TIME
 from lakewright.table.merge.winners import BaseContest, Flags, resolve
 from lakewright.table.reader.keys import key_columns, record_keys
 from lakewright.table.reader.logs import SliceLogs
-from lakewright.table.reader.source import BATCH_ROWS, SliceSource
+from lakewright.table.reader.source import BATCH_ROWS, NamedBase, SliceSource
 
 #: Base rows whose keys are compared with the logs' at a time. Each comparison hashes all keys
 #: of the logs anew, so that small steps would cost more than the memory they save.
@@ -35,16 +34,17 @@ def merged_rows(source: SliceSource, logs: SliceLogs) -> Iterator[pa.RecordBatch
 def _base_rows(
     source: SliceSource, base: BaseFile, contest: BaseContest, by_position: bool
 ) -> Iterator[pa.RecordBatch]:
-    with source.open_base(base) as reader:
-        chosen = frozenset(source.matching_row_groups(reader))
+    with source.open_base(base) as opened:
+        reader = opened.reader
+        chosen = frozenset(source.matching_row_groups(opened))
         start = 0
         for group in range(reader.num_row_groups):
             count = reader.row_group_rows(group)
             # A base row that beats its log record must be met even where it is not wanted.
             if group in chosen or source.policy.event_time:
-                kept = _Meeting(source, reader, contest, by_position).kept(group, start)
+                kept = _Meeting(source, opened, contest, by_position).kept(group, start)
                 if group in chosen and kept.any():
-                    yield from _kept_rows(source, reader, group, kept)
+                    yield from _kept_rows(source, opened, group, kept)
             start += count
 
 
@@ -57,7 +57,7 @@ class _Meeting:
     """
 
     source: SliceSource
-    reader: BaseFileReader
+    base: NamedBase
     contest: BaseContest
     by_position: bool
 
@@ -65,9 +65,10 @@ class _Meeting:
         """Say which rows of a row group, whose first is row ``start`` of the file, stay."""
         columns = self._columns()
         if not columns:
-            return self.contest.kept_by_position(start, self.reader.row_group_rows(group), ())
+            count = self.base.reader.row_group_rows(group)
+            return self.contest.kept_by_position(start, count, ())
         parts = []
-        for batch in self.reader.iter_batches(columns, [group], batch_rows=KEY_ROWS):
+        for batch in self.base.batches(columns, [group], KEY_ROWS):
             parts.append(self._kept(batch, start))
             start += batch.num_rows
         return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
@@ -96,22 +97,21 @@ class _Meeting:
         values = self.source.ordering(batch)
         if self.by_position:
             return self.contest.kept_by_position(start, batch.num_rows, values, among)
-        keys = record_keys(batch, self.source.config, self.reader.path)
+        keys = record_keys(batch, self.source.config, self.base.reader.path)
         return self.contest.kept_by_key(keys, values)
 
 
 def _kept_rows(
-    source: SliceSource, reader: BaseFileReader, group: int, kept: Flags
+    source: SliceSource, base: NamedBase, group: int, kept: Flags
 ) -> Iterator[pa.RecordBatch]:
     start = 0
-    batches = reader.iter_batches(source.projection.from_files, [group], batch_rows=BATCH_ROWS)
-    for batch in batches:
+    for batch in base.batches(source.projection.from_files, [group], BATCH_ROWS):
         flags = kept[start : start + batch.num_rows]
         start += batch.num_rows
         if flags.all():
-            yield from source.finish(batch)
+            yield from source.finish(batch, base.names)
         elif flags.any():
-            yield from source.finish(_filtered(batch, flags))
+            yield from source.finish(_filtered(batch, flags), base.names)
 
 
 def _filtered(batch: pa.RecordBatch, flags: Flags) -> pa.RecordBatch:
@@ -135,4 +135,4 @@ def _log_rows(
         records = logs.rows(int(number))
         if len(places) < records.num_rows:
             records = records.take(pa.array(places))
-        yield from source.finish_table(records)
+        yield from source.finish_table(records, logs.names(int(number)))

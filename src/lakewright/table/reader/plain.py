@@ -12,9 +12,7 @@ def plain_rows(source: SliceSource) -> Iterator[pa.RecordBatch]:
     base = source.file_slice.base
     if base is None:
         return
-    with source.open_base(base) as reader:
-        groups = source.matching_row_groups(reader)
-        for batch in reader.iter_batches(
-            source.projection.from_files, groups, batch_rows=BATCH_ROWS
-        ):
-            yield from source.finish(batch)
+    with source.open_base(base) as opened:
+        groups = source.matching_row_groups(opened)
+        for batch in opened.batches(source.projection.from_files, groups, BATCH_ROWS):
+            yield from source.finish(batch, opened.names)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakewright.format.arrow.evolve import conform
+from lakewright.format.arrow.evolve import Renames, conform
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.model.schema import Struct
 
@@ -37,14 +37,17 @@ class Projection:
         """The columns that files are asked for."""
         return tuple(name for name in self.wide.names if name not in self.constants)
 
-    def widen(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows of a file (a batch) as a batch with the wide schema."""
+    def widen(self, rows: pa.RecordBatch, renames: Renames) -> pa.RecordBatch:
+        """Return rows of a file (a batch) as a batch with the wide schema.
+
+        ``renames`` tells what the file calls members of structs.
+        """
         if not self.constants and rows.schema.equals(self.wide):
             return rows
         if not self.constants:
-            return conform(rows, self.wide)
+            return conform(rows, self.wide, renames)
         plain = pa.schema([field for field in self.wide if field.name not in self.constants])
-        held = conform(rows, plain)
+        held = conform(rows, plain, renames)
         columns = [
             pa.repeat(pa.scalar(self.constants[field.name], field.type), rows.num_rows)
             if field.name in self.constants

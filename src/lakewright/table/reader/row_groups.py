@@ -10,6 +10,7 @@ from lakewright.model.expression.analyse import references
 from lakewright.model.expression.bound import BoundExpression
 from lakewright.model.expression.prune import may_match
 from lakewright.table.pruning import partition_ranges
+from lakewright.table.reader.names import FileNames
 
 
 def matching_row_groups(
@@ -17,17 +18,18 @@ def matching_row_groups(
     condition: BoundExpression | None,
     constants: Mapping[str, object],
     schema: pa.Schema,
+    names: FileNames,
 ) -> list[int]:
     """Return the row groups that may match; what is not known is kept.
 
     ``constants`` are the values of columns that files do not decide, ``schema`` the types that
-    rows will have.
+    rows will have; columns that the file calls otherwise are not known.
     """
     groups = list(range(reader.num_row_groups))
     if condition is None:
         return groups
     known = partition_ranges(constants)
-    paths = [path for path in references(condition) if path[0] not in constants]
+    paths = [p for p in references(condition) if p[0] not in constants and names.knows(p)]
     return [
         group
         for group in groups

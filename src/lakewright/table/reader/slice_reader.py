@@ -21,6 +21,7 @@ from lakewright.table.reader.instants import SeenInstants
 from lakewright.table.reader.keys import key_columns, record_keys
 from lakewright.table.reader.logs import LOG_MEMORY, LogColumns, SliceLogs
 from lakewright.table.reader.merged import merged_rows
+from lakewright.table.reader.names import NameHistory
 from lakewright.table.reader.plain import plain_rows
 from lakewright.table.reader.projection import Projection
 from lakewright.table.reader.source import RowFilter, SliceSource
@@ -34,7 +35,7 @@ class FileSliceReader:
     ``schema`` holds the table's own columns as the reader sees them, which may be an evolved
     schema; ``seen`` the instants whose records count. ``target`` is what is read, all of
     ``schema`` at first. ``changed_by`` restricts rows to those last written by these instants,
-    ``keys`` (an Arrow array) to the records that they name.
+    ``keys`` (an Arrow array) to the records that they name. ``history`` knows renamed columns.
     """
 
     storage: Storage
@@ -46,6 +47,7 @@ class FileSliceReader:
     mode: ReadingMode = ReadingMode.SNAPSHOT
     changed_by: frozenset[str] | None = None
     keys: pa.Array | None = field(default=None, compare=False)
+    history: NameHistory = field(default_factory=NameHistory)
     options: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
@@ -124,6 +126,7 @@ class FileSliceReader:
             condition=condition,
             row_filter=keep,
             changed_by=None if self.changed_by is None else pa.array(sorted(self.changed_by)),
+            history=self.history,
             memory=LOG_MEMORY.read(self.options),
         )
 

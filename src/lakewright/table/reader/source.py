@@ -1,7 +1,8 @@
 """All that is settled before the files of one slice are opened."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from lakewright.storage.port import Storage
 from lakewright.table.merge import ordering as order
 from lakewright.table.merge.policy import MergePolicy
 from lakewright.table.reader.instants import SeenInstants
+from lakewright.table.reader.names import SAME, FileNames, NameHistory
 from lakewright.table.reader.projection import Projection
 from lakewright.table.reader.row_groups import matching_row_groups
 
@@ -31,7 +33,8 @@ class SliceSource:
     ``schema`` is the table's, Hudi's own columns included. ``condition`` is what every row of
     the result satisfies and ``row_filter`` the function that sees to it; both may be None.
     ``changed_by`` holds the instants of an incremental reading, whose rows alone are of interest.
-    ``memory`` bounds the decoded log records that are kept.
+    ``history`` knows what files call their columns. ``memory`` bounds the decoded log records
+    that are kept.
     """
 
     storage: Storage
@@ -44,29 +47,32 @@ class SliceSource:
     condition: BoundExpression | None
     row_filter: RowFilter | None
     changed_by: pa.Array | None
+    history: NameHistory
     memory: int
 
-    def open_base(self, base: BaseFile) -> BaseFileReader:
+    def open_base(self, base: BaseFile) -> "NamedBase":
         """Open the base file."""
-        return open_base(self.storage, base.path, base.size)
+        reader = open_base(self.storage, base.path, base.size)
+        return NamedBase(reader, self.history.at(base.instant))
 
-    def matching_row_groups(self, reader: BaseFileReader) -> list[int]:
+    def matching_row_groups(self, base: "NamedBase") -> list[int]:
         """Return the row groups of the base file that may hold rows of the result."""
-        projection = self.projection
-        return matching_row_groups(reader, self.condition, projection.constants, projection.wide)
+        return matching_row_groups(
+            base.reader, self.condition, self.projection.constants, self.projection.wide, base.names
+        )
 
-    def finish(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def finish(self, rows: pa.RecordBatch, names: FileNames = SAME) -> Iterator[pa.RecordBatch]:
         """Turn rows of files (a batch) into the batch of the result, if any row is left."""
-        made = self.projection.widen(rows)
+        made = self.projection.widen(rows, names.inner)
         if self.row_filter is not None:
             made = self.row_filter(made)
         if made.num_rows:
             yield self.projection.narrow(made)
 
-    def finish_table(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    def finish_table(self, rows: pa.Table, names: FileNames = SAME) -> Iterator[pa.RecordBatch]:
         """Turn a table of rows of files into batches of the result."""
         for batch in rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS):
-            yield from self.finish(batch)
+            yield from self.finish(batch, names)
 
     @property
     def ordering_types(self) -> tuple[pa.DataType, ...]:
@@ -84,6 +90,33 @@ class SliceSource:
                 column = pa.nulls(rows.num_rows, kind)
             columns.append(order.comparable(column.cast(kind)))
         return tuple(columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedBase:
+    """An open base file whose columns go by the names of the table; a context manager."""
+
+    reader: BaseFileReader
+    names: FileNames
+
+    def __enter__(self) -> "NamedBase":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.reader.close()
+
+    def batches(
+        self, columns: Sequence[str], row_groups: Sequence[int], batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream the named columns of some row groups, in file order."""
+        found = self.names.in_file(columns)
+        for batch in self.reader.iter_batches(found, row_groups, batch_rows=batch_rows):
+            yield self.names.in_table(batch, columns)
 
 
 def _type_at(schema: Struct, path: str) -> DataType:
