@@ -120,14 +120,20 @@ def _newest_bases(
 def _bases_by_group(
     listing: Listing, visible: Visibility, wanted: Iterable[str] | None
 ) -> dict[str, list[BaseFile]]:
-    """Collect the committed base files of some groups, oldest first, one per instant."""
+    """Collect the committed base files of some groups, oldest first, one per instant.
+
+    At the end of a window a base file that had not completed must not draw logs away from the
+    one before it. In time travel it does: a log that completed after a base file was requested
+    had not completed at any time before that request.
+    """
     chosen = None if wanted is None else frozenset(wanted)
+    counted = visible.committed if visible.upto is None else visible.shown
     found: dict[str, dict[str, BaseFile]] = {}
     for name, size in zip(listing.names, listing.sizes, strict=True):
         if name[0] == "." or (chosen is not None and name.partition("_")[0] not in chosen):
             continue
         base = base_file(listing.partition, name, size)
-        if base is None or not visible.committed[base.instant]:
+        if base is None or not counted[base.instant]:
             continue
         group = found.setdefault(base.file_id, {})
         known = group.get(base.instant)

@@ -225,6 +225,17 @@ def test_a_window_ends_at_completion_times_in_layout_2(layout: int) -> None:
     assert shape(latest_slices(files, history(layout, done, **cut))) == {"a": (expected, [])}
 
 
+def test_a_base_file_that_had_not_completed_draws_no_logs_at_the_end_of_a_window() -> None:
+    files = listing(base("a", 1), base("a", 3), log("a", 4))
+    done = {1: 1, 3: 8, 4: 5}
+    assert shape(latest_slices(files, history(2, done, upto=at(5)))) == {
+        "a": (base("a", 1), [log("a", 4)])
+    }
+    assert shape(latest_slices(files, history(2, done, upto=at(8)))) == {
+        "a": (base("a", 3), [log("a", 4)])
+    }
+
+
 @BOTH
 def test_groups_hold_all_committed_slices_newest_first(layout: int) -> None:
     files = listing(base("a", 1), log("a", 1 if layout == 1 else 2), base("a", 4), base("a", 6))
