@@ -1,0 +1,43 @@
+"""A session of Spark 3.5 that holds real Hudi; ``./dev interop`` says where its jar lies."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HUDI = "hudi-spark3.5-bundle_2.12"
+
+
+@pytest.fixture(scope="session")
+def hudi_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Spark with the Hudi release that the run asks for."""
+    jars = os.environ.get("LAKEWRIGHT_JARS")
+    if jars is None:
+        pytest.skip("no Hudi jar; run ./dev interop")
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    jar = Path(jars) / f"{HUDI}-{os.environ.get('LAKEWRIGHT_HUDI', '1.2.0')}.jar"
+    builder = SparkSession.builder.master("local[2]").appName("lakewright-interop")
+    for key, value in {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.jars": str(jar),
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.local.dir": str(folder / "local"),
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+    }.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
