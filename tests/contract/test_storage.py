@@ -289,6 +289,7 @@ def test_paths_that_leave_the_root_are_refused(storage: Storage, path: str):
         lambda: list(storage.walk(path)),
         lambda: storage.create(path, b""),
         lambda: storage.write(path, b""),
+        lambda: storage.writer(path).__enter__(),
         lambda: storage.replace_if(path, b"", "v"),
         lambda: storage.move(path, "x"),
         lambda: storage.move("inside", path),
@@ -327,6 +328,7 @@ def test_symbolic_links_that_leave_the_root_are_refused(
         lambda: storage.stat(path),
         lambda: storage.open(path),
         lambda: storage.write(path, b"overwritten"),
+        lambda: storage.writer(path).__enter__(),
         lambda: storage.create(path + "2", b"created") if kind != "file" else storage.read(path),
         lambda: storage.delete([path]) if kind != "file" else storage.read(path),
         lambda: storage.move(path, "here"),
@@ -462,6 +464,55 @@ def test_create_only_where_nothing_is(storage: Storage):
     storage.delete(["a/f"])
     assert storage.create("a/f", b"third") is True
     assert storage.read("a/f") == b"third"
+
+
+def test_a_stream_appears_when_it_ends(storage: Storage):
+    chunk = random.Random(3).randbytes(1_000_000)
+    with storage.writer("a/b/f") as file:
+        for _ in range(40):  # more than two parts of a store that takes parts
+            file.write(chunk)
+        assert storage.stat("a/b/f") is None
+        assert file.tell() == 40_000_000
+        assert list(storage.list("a/b")) == []
+    assert storage.stat("a/b/f").size == 40_000_000
+    assert storage.read("a/b/f") == chunk * 40
+    with storage.writer("a/b/f") as file:
+        file.write(b"short")
+        assert storage.stat("a/b/f").size == 40_000_000
+    assert storage.read("a/b/f") == b"short"
+    with storage.writer("a/b/f"):
+        pass
+    assert storage.read("a/b/f") == b""
+
+
+@pytest.mark.parametrize("length", [10, 20_000_000])
+def test_a_stream_that_fails_leaves_what_was_there(storage: Storage, length: int):
+    storage.write("f", b"old")
+    for path in ("f", "new/g"):
+        with pytest.raises(ZeroDivisionError), storage.writer(path) as file:
+            file.write(bytes(length))
+            raise ZeroDivisionError
+    assert contents(storage) == {"f": b"old"}
+
+
+def test_a_stream_may_be_closed_before_its_block_ends(storage: Storage):
+    with storage.writer("f") as file:
+        file.write(b"closed early")
+        file.close()
+    assert storage.read("f") == b"closed early"
+
+
+def test_a_stream_takes_parquet(storage: Storage):
+    rows = pa.table({"id": range(10_000)})
+    with storage.writer("f.parquet") as file, pq.ParquetWriter(file, rows.schema) as parquet:
+        parquet.write_table(rows, row_group_size=1_000)
+    with storage.open("f.parquet") as file:
+        assert pq.ParquetFile(file).read() == rows
+
+
+def test_a_stream_leaves_the_errors_of_its_block_alone(storage: Storage):
+    with pytest.raises(FileNotFoundError), storage.writer("f"):
+        raise FileNotFoundError("of the caller's own")
 
 
 def test_replace_only_the_version_that_was_read(storage: Storage):

@@ -123,6 +123,22 @@ def test_reads_are_repeated(storage, server, how):
         assert file.read() == bytes(1_000_000)
 
 
+def test_parts_of_a_stream_are_repeated(storage, server):
+    server.set_faults(put("lose", times=2))
+    with storage.writer("f") as file:
+        for _ in range(20):
+            file.write(bytes(1_000_000))
+    assert storage.read("f") == bytes(20_000_000)
+
+
+def test_a_stream_that_fails_leaves_no_parts_behind(storage, server):
+    server.set_faults(put(500, times=100))
+    with pytest.raises(Unavailable), storage.writer("f") as file:
+        file.write(bytes(70_000_000))
+    assert storage.stat("f") is None
+    assert [line for line in server.seen() if line.startswith("DELETE") and "uploadId" in line]
+
+
 def test_reads_give_up_after_the_last_attempt(storage, server):
     storage.write("f", bytes(1_000))
     server.set_faults(get("cut", times=3))

@@ -13,6 +13,7 @@ fails the third ``create`` after it was done, as a network does that loses an an
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, TypeVar
 
@@ -21,7 +22,7 @@ from lakewright.storage.port import FileStat, Folder, Storage
 
 T = TypeVar("T")
 
-WRITING = frozenset({"create", "write", "replace_if", "move", "delete"})
+WRITING = frozenset({"create", "write", "writer", "replace_if", "move", "delete"})
 
 
 class Crash(BaseException):
@@ -109,6 +110,16 @@ class FaultyStorage:
     def write(self, path: str, data: bytes) -> None:
         return self._call("write", path, lambda: self.inner.write(path, data))
 
+    @contextmanager
+    def writer(self, path: str) -> Iterator[IO[bytes]]:
+        fault = self._begin("writer", path)
+        if fault is not None and not fault.after:
+            raise self._failure(fault)
+        with self.inner.writer(path) as file:
+            yield file
+        if fault is not None:
+            raise self._failure(fault)
+
     def replace_if(self, path: str, data: bytes, version: str) -> bool:
         return self._call("replace_if", path, lambda: self.inner.replace_if(path, data, version))
 
@@ -121,19 +132,25 @@ class FaultyStorage:
         return self._call("delete", first, lambda: self.inner.delete(gone))
 
     def _call(self, verb: str, path: str, do: Callable[[], T]) -> T:
+        fault = self._begin(verb, path)
+        if fault is None:
+            return do()
+        if fault.after:
+            do()
+        raise self._failure(fault)
+
+    def _begin(self, verb: str, path: str) -> Fault | None:
         with self._lock:
             if self.crashed:
                 raise Crash
             self.calls.append(Call(verb, path, self.counts[verb]))
             self.counts[verb] += 1
-            fault = self._fault(verb, path)
-        if fault is None:
-            return do()
-        if fault.after:
-            do()
+            return self._fault(verb, path)
+
+    def _failure(self, fault: Fault) -> BaseException:
         error = fault.error()
         self.crashed = isinstance(error, Crash)
-        raise error
+        return error
 
     def _fault(self, verb: str, path: str) -> Fault | None:
         found = None

@@ -62,7 +62,7 @@ types: st.SearchStrategy[DataType] = st.recursive(
 structs = structs_of(types)
 
 _EPOCH = dt.datetime(1970, 1, 1)
-_MOMENTS = st.integers(-(10**15), 10**15)
+_MOMENTS = st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2200, 1, 1))
 
 
 def values(kind: DataType) -> st.SearchStrategy[Any]:
@@ -79,13 +79,9 @@ def values(kind: DataType) -> st.SearchStrategy[Any]:
             step = 1000 if kind.unit is Unit.MILLIS else 1
             return st.integers(0, 86_399_999_999 // step).map(lambda i: _time(i * step))
         case Timestamp():
-            step = 1000 if kind.unit is Unit.MILLIS else 1
             zone = dt.UTC if kind.utc else None
-            return _MOMENTS.map(
-                lambda i: (_EPOCH + dt.timedelta(microseconds=i * step // step * step)).replace(
-                    tzinfo=zone
-                )
-            ).map(lambda m: m if step == 1 else m.replace(microsecond=m.microsecond // 1000 * 1000))
+            exact = kind.unit is Unit.MICROS
+            return _MOMENTS.map(lambda m: _cut(m, exact).replace(tzinfo=zone))
         case List():
             return st.lists(_maybe(values(kind.element), kind.element_nullable), max_size=4)
         case Map():
@@ -111,6 +107,10 @@ def _maybe(inner: st.SearchStrategy[Any], nullable: bool) -> st.SearchStrategy[A
 def _decimal(unscaled: int, scale: int) -> Number:
     digits = tuple(int(d) for d in str(abs(unscaled)))
     return Number((int(unscaled < 0), digits, -scale))
+
+
+def _cut(moment: dt.datetime, exact: bool) -> dt.datetime:
+    return moment if exact else moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def _time(micros: int) -> dt.time:

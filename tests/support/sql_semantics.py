@@ -6,7 +6,6 @@ over everything else. A row is a mapping from column names to values, structs ar
 
 import math
 import operator
-import re
 import struct
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
@@ -302,7 +301,7 @@ def _number(value: Any, to: DataType) -> Any:
         if isinstance(value, float) and not math.isfinite(value):
             return None
         whole = int(PyDecimal(value).to_integral_value(ROUND_DOWN, EXACT))
-        return whole if to == LONG and _long(whole) == whole or _is_int(whole) else None
+        return whole if (to == LONG and _long(whole) == whole) or _is_int(whole) else None
     number = float(value)
     return _float32(number) if to == FLOAT else number
 

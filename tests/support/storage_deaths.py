@@ -21,6 +21,9 @@ def act(storage: LocalStorage, verb: str) -> None:
             storage.create("a/b/f", NEW)
         case "write":
             storage.write("kept/f", NEW)
+        case "writer":
+            with storage.writer("kept/f") as file:
+                file.write(NEW)
         case "replace_if":
             storage.replace_if("kept/f", NEW, storage.stat("kept/f").version)
         case "move":

@@ -7,7 +7,7 @@ links cannot be seen through this interface, so that only ``..`` and the like ar
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any, TypeAlias, cast
 
@@ -164,6 +164,24 @@ class ArrowStorage:
             temporary = self._full(join(folder, f".{secrets.token_hex(12)}{TEMPORARY_SUFFIX}"))
             self._put(temporary, data)
             self.filesystem.move(temporary, target)
+
+    @contextmanager
+    def writer(self, path: str) -> Iterator[IO[bytes]]:
+        """Stream to a temporary file, which is moved to its name at the end."""
+        folder, _ = split(check_file(path))
+        temporary = self._full(join(folder, f".{secrets.token_hex(12)}{TEMPORARY_SUFFIX}"))
+        with self._mapped(path):
+            self.filesystem.create_dir(self._full(folder), recursive=True)
+            file = self.filesystem.open_output_stream(temporary)
+        try:
+            with file:
+                yield cast("IO[bytes]", file)
+        except BaseException:
+            with suppress(OSError):
+                self.filesystem.delete_file(temporary)
+            raise
+        with self._mapped(path):
+            self.filesystem.move(temporary, self._full(path))
 
     def replace_if(self, path: str, data: bytes, version: str) -> bool:
         """Replace a file whose version is ``version``; another writer can slip between."""

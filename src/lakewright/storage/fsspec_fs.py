@@ -179,6 +179,24 @@ class FsspecStorage:
             self.filesystem.pipe_file(temporary, bytes(data))
             self._rename(temporary, target)
 
+    @contextmanager
+    def writer(self, path: str) -> Iterator[IO[bytes]]:
+        """Stream to a temporary file, which is moved to its name at the end."""
+        folder, _ = split(check_file(path))
+        temporary = self._full(join(folder, f".{secrets.token_hex(12)}{TEMPORARY_SUFFIX}"))
+        with self._mapped(path):
+            self.filesystem.makedirs(self._full(folder), exist_ok=True)
+            file = self.filesystem.open(temporary, "wb")
+        try:
+            with file:
+                yield cast("IO[bytes]", file)
+        except BaseException:
+            with suppress(OSError):
+                self.filesystem.rm_file(temporary)
+            raise
+        with self._mapped(path):
+            self._rename(temporary, self._full(path))
+
     def replace_if(self, path: str, data: bytes, version: str) -> bool:
         """Replace a file whose version is ``version``; another writer can slip between."""
         current = self.stat(path)

@@ -30,7 +30,7 @@ import secrets
 import stat as stat_modes
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, NamedTuple, cast
 
@@ -50,6 +50,8 @@ from lakewright.storage.paths import (
 )
 from lakewright.storage.port import FileStat, Folder
 from lakewright.storage.streams import walk_tree
+
+_DISK_TROUBLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
 
 _WALK_THREADS = min(4, os.cpu_count() or 1)
 _WALK_BATCH = 64
@@ -168,10 +170,27 @@ class LocalStorage:
             _staged(data, folder) as temporary,
             _locked(folder),
         ):
+            self._put_in_place(path, temporary, name, folder)
+
+    @contextmanager
+    def writer(self, path: str) -> Iterator[IO[bytes]]:
+        """Stream to a temporary file, which takes the final name at the end."""
+        with ExitStack() as stack:
+            with self._mapped(path):
+                name, folder = stack.enter_context(self._folder_of(path))
+                temporary, descriptor = stack.enter_context(_temporary(folder))
+                file = stack.enter_context(open(os.dup(descriptor), "wb", buffering=1 << 20))
             try:
-                _replace(temporary, name, folder)
-            except IsADirectoryError as cause:
-                raise self._in_the_way(path, "A folder stands where a file is wanted") from cause
+                yield file
+            except OSError as cause:
+                if cause.errno in _DISK_TROUBLE:
+                    raise _failure(path, self.uri, cause) from cause
+                raise
+            with self._mapped(path):
+                file.close()
+                _settle(descriptor)
+                with _locked(folder):
+                    self._put_in_place(path, temporary, name, folder)
 
     def replace_if(self, path: str, data: bytes, version: str) -> bool:
         """Replace a file while its version is ``version``, under the folder's lock."""
@@ -189,7 +208,7 @@ class LocalStorage:
                 return False
             if _version(current) != version:
                 return False
-            _replace(temporary, name, folder)
+            self._put_in_place(path, temporary, name, folder)
             return True
 
     def move(self, source: str, target: str) -> None:
@@ -333,6 +352,15 @@ class LocalStorage:
         finally:
             os.close(descriptor)
 
+    def _put_in_place(self, path: str, temporary: str, name: str, folder: int) -> None:
+        """Give a settled temporary file its final name, durably; the folder's lock is held."""
+        _drop_checksum(name, folder)
+        try:
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except IsADirectoryError as cause:
+            raise self._in_the_way(path, "A folder stands where a file is wanted") from cause
+        os.fsync(folder)
+
     def _in_the_way(self, path: str, what: str) -> InvalidPath:
         return InvalidPath(
             f"{what}, at {path!r} in {self.uri}.",
@@ -429,22 +457,34 @@ def _make_folders(full: str) -> None:
 
 
 @contextmanager
-def _staged(data: bytes, folder: int) -> Iterator[str]:
-    """Write ``data`` to a synced temporary file in ``folder``; it is gone when the block ends."""
+def _temporary(folder: int) -> Iterator[tuple[str, int]]:
+    """Make an empty temporary file in ``folder``; its name is gone when the block ends."""
     name = f".{secrets.token_hex(12)}{TEMPORARY_SUFFIX}"
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
     try:
-        with open(descriptor, "wb", buffering=0) as file:
-            view = memoryview(data)
-            while view:
-                view = view[file.write(view) :]
-            now = time.time_ns()
-            os.utime(descriptor, ns=(now, now))
-            os.fsync(descriptor)
-        yield name
+        yield name, descriptor
     finally:
+        os.close(descriptor)
         with suppress(FileNotFoundError):  # a rename took it
             os.unlink(name, dir_fd=folder)
+
+
+@contextmanager
+def _staged(data: bytes, folder: int) -> Iterator[str]:
+    """Write ``data`` to a settled temporary file in ``folder``."""
+    with _temporary(folder) as (name, descriptor):
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        _settle(descriptor)
+        yield name
+
+
+def _settle(descriptor: int) -> None:
+    """Make a written file durable, with a modification time of its own."""
+    now = time.time_ns()
+    os.utime(descriptor, ns=(now, now))
+    os.fsync(descriptor)
 
 
 @contextmanager
@@ -475,13 +515,6 @@ def _link(source: str, source_folder: int, target: str, target_folder: int) -> N
             if _exists(target, target_folder):
                 raise FileExistsError(errno.EEXIST, "exists", target) from None
             os.rename(source, target, src_dir_fd=source_folder, dst_dir_fd=target_folder)
-
-
-def _replace(temporary: str, name: str, folder: int) -> None:
-    """Put a staged file under its final name and make that durable; the lock is held."""
-    _drop_checksum(name, folder)
-    os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    os.fsync(folder)
 
 
 def _drop_checksum(name: str, folder: int) -> None:

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO
 
@@ -85,6 +86,17 @@ _STORES_LOCK = threading.Lock()
 def _store(name: str) -> _Store:
     with _STORES_LOCK:
         return _STORES.setdefault(name, _Store())
+
+
+class _Gathered(io.BytesIO):
+    """Keeps its bytes beyond its closing."""
+
+    gathered = b""
+
+    def close(self) -> None:
+        if not self.closed:
+            self.gathered = self.getvalue()
+        super().close()
 
 
 class MemoryStorage:
@@ -181,6 +193,14 @@ class MemoryStorage:
         key, data = self._key(path), bytes(data)
         with self._store.lock:
             self._store.put(key, data)
+
+    @contextmanager
+    def writer(self, path: str) -> Iterator[IO[bytes]]:
+        """Gather the bytes, and put them at the end."""
+        self._key(path)
+        with _Gathered() as file:
+            yield file
+        self.write(path, file.gathered)
 
     def replace_if(self, path: str, data: bytes, version: str) -> bool:
         """Replace a file only while its version is still ``version``."""

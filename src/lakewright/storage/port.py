@@ -6,6 +6,7 @@ that points outside) raises ``InvalidPath``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import IO, Protocol
 
@@ -98,6 +99,14 @@ class Storage(Protocol):
 
     def write(self, path: str, data: bytes) -> None:
         """Create or replace a file atomically; readers see the old bytes or the new."""
+        ...
+
+    def writer(self, path: str) -> AbstractContextManager[IO[bytes]]:
+        """Stream a file of any length; closing it early is no harm.
+
+        The file appears, whole, when the block ends, and takes the place of one that was there.
+        A block that ends with an error leaves everything as it was.
+        """
         ...
 
     def replace_if(self, path: str, data: bytes, version: str) -> bool:

@@ -17,6 +17,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import IO, cast
 
 import botocore.exceptions as client_errors
@@ -35,6 +36,7 @@ from lakewright.storage.port import FileStat, Folder
 from lakewright.storage.s3_client import Answer, Client, client_for, mapped, status_of
 from lakewright.storage.s3_file import TAIL, RangedFile
 from lakewright.storage.s3_listing import Listing
+from lakewright.storage.s3_upload import Upload
 from lakewright.storage.streams import map_bounded
 
 _TOKEN = "lakewright-token"
@@ -143,6 +145,17 @@ class S3Storage:
         """Create or replace an object."""
         with mapped(path, self.uri):
             self._client().put_object(**self._object(path), Body=data)
+
+    @contextmanager
+    def writer(self, path: str) -> Iterator[IO[bytes]]:
+        """Stream in parts, several on their way at once; a short file is one put."""
+        upload = Upload(self._client(), self._object(path), path, self.uri)
+        try:
+            yield cast("IO[bytes]", upload)
+            upload.finish()
+        except BaseException:
+            upload.abandon()
+            raise
 
     def replace_if(self, path: str, data: bytes, version: str) -> bool:
         """Replace an object only while its version is still ``version``."""

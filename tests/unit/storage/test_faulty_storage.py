@@ -56,3 +56,11 @@ def test_nothing_works_after_a_crash(inner):
         faulty.write("1", b"")
     with pytest.raises(Crash):
         faulty.stat("1")
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_streams_fail_before_or_after(inner, after: bool):
+    faulty = FaultyStorage(inner, [Fault("writer", after=after)])
+    with pytest.raises(Unavailable), faulty.writer("f") as file:
+        file.write(b"x")
+    assert (inner.stat("f") is not None) == after
