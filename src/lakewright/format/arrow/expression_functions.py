@@ -42,7 +42,7 @@ def function_kernel(name: str, arguments: Arguments, kind: DataType) -> Kernel:
         case "round":
             return _round(arguments, kind)
         case "floor" | "ceil":
-            return _whole(pc.floor if name == "floor" else pc.ceil, kind)
+            return _whole(pc.floor if name == "floor" else pc.ceil, arguments[0].type, kind)
         case "isnan":
             return lambda number: pc.coalesce(pc.is_nan(number), pa.scalar(False))
         case "coalesce":
@@ -101,9 +101,9 @@ def _round(arguments: Arguments, kind: DataType) -> Kernel:
     digits = _constant(arguments[1], "round")
     assert digits is not None
     if isinstance(kind, Decimal):
-        into = kernel_type(kind)
+        into, roomy = kernel_type(kind), _roomy(arguments[0].type)
         return lambda number, _: pc.round(
-            number, ndigits=digits, round_mode="half_towards_infinity"
+            number.cast(roomy), ndigits=digits, round_mode="half_towards_infinity"
         ).cast(into)
     if digits > 15:
         raise refused("round to more than 15 digits")
@@ -119,10 +119,16 @@ def _round(arguments: Arguments, kind: DataType) -> Kernel:
     return kernel
 
 
-def _whole(kernel: Kernel, kind: DataType) -> Kernel:
+def _roomy(kind: DataType) -> pa.DataType:
+    """The same decimals with a digit to spare, since 9.9 rounds to 10."""
+    assert isinstance(kind, Decimal)
+    return pa.decimal256(kind.precision + 1, kind.scale)
+
+
+def _whole(kernel: Kernel, source: DataType, kind: DataType) -> Kernel:
     if isinstance(kind, Decimal):
-        into = kernel_type(kind)
-        return lambda number: kernel(number).cast(into)
+        into, roomy = kernel_type(kind), _roomy(source)
+        return lambda number: kernel(number.cast(roomy)).cast(into)
 
     def to_long(number: Datum) -> Datum:
         """NaN is 0, and what is too large is the largest long, as on the JVM."""

@@ -25,7 +25,7 @@ from lakewright.model.expression.bound import (
     BoundTextMatch,
     joined,
 )
-from lakewright.model.expression.coerce import describe, sides_of_one_type
+from lakewright.model.expression.coerce import describe, is_null, sides_of_one_type
 from lakewright.model.expression.nodes import Comparator, Expression, TextTest
 from lakewright.model.expression.patterns import Wildcard, tokens
 from lakewright.model.expression.types import Value, type_of
@@ -94,7 +94,7 @@ def _bind(node: Expression, schema: Struct) -> BoundExpression:
 
 def _condition(node: Expression, schema: Struct, place: str) -> BoundExpression:
     bound = _bind(node, schema)
-    if isinstance(bound, BoundLiteral) and bound.value is None:
+    if is_null(bound):
         return BoundLiteral(None, BOOLEAN)
     if bound.type != BOOLEAN:
         raise InvalidExpression(
@@ -174,7 +174,7 @@ def _in(child: BoundExpression, options: list[BoundExpression]) -> BoundExpressi
     others: list[BoundExpression] = []
     or_null = False
     for option in options:
-        if isinstance(option, BoundLiteral) and option.value is None:
+        if is_null(option):
             or_null = True
             continue
         left, right = sides_of_one_type(child, option)
@@ -231,8 +231,10 @@ def _check_pattern(pattern: str, escape: str) -> None:
 
 def _case(
     branches: tuple[tuple[Expression, Expression], ...], otherwise: Expression, schema: Struct
-) -> BoundCase:
+) -> BoundExpression:
     tests = [_condition(test, schema, "CASE WHEN") for test, _ in branches]
     results = [*(value for _, value in branches), otherwise]
     values = unified([_bind(value, schema) for value in results], "CASE")
+    if all(is_null(value) for value in values):
+        return BoundLiteral(None, BOOLEAN)
     return BoundCase(tuple(zip(tests, values, strict=False)), values[-1], values[-1].type)

@@ -11,7 +11,7 @@ from lakewright.model.expression.bound import (
     BoundLiteral,
     BoundNegate,
 )
-from lakewright.model.expression.coerce import converted, describe
+from lakewright.model.expression.coerce import converted, describe, is_null
 from lakewright.model.expression.functions import TRUNC_UNITS, check_arity
 from lakewright.model.expression.nodes import Operator
 from lakewright.model.expression.types import (
@@ -70,7 +70,7 @@ def bind_negate(child: BoundExpression) -> BoundExpression:
 
 def unified(values: Sequence[BoundExpression], place: str) -> tuple[BoundExpression, ...]:
     """Bring the alternatives of one result to one type; NULL fits every type."""
-    typed = [v for v in values if not (isinstance(v, BoundLiteral) and v.value is None)]
+    typed = [v for v in values if not is_null(v)]
     if not typed:
         return tuple(values)
     kind = typed[0].type
@@ -89,7 +89,7 @@ def bind_cast(child: BoundExpression, to: DataType) -> BoundExpression:
     """Convert to a type, refusing pairs of types between which there is no conversion."""
     if child.type == to:
         return child
-    if isinstance(child, BoundLiteral) and child.value is None:
+    if is_null(child):
         return BoundLiteral(None, to)
     if not _castable(child.type, to):
         raise InvalidExpression(
@@ -116,7 +116,7 @@ def _castable(source: DataType, to: DataType) -> bool:
 
 
 def _number(side: BoundExpression, place: str) -> BoundExpression:
-    if isinstance(side, BoundLiteral) and side.value is None:
+    if is_null(side):
         return BoundLiteral(None, LONG)
     if not is_numeric(side.type):
         raise InvalidExpression(
@@ -170,7 +170,7 @@ def require_text(side: BoundExpression, place: str) -> BoundExpression:
     """Return text as it is and refuse the rest."""
     if side.type == STRING:
         return side
-    if isinstance(side, BoundLiteral) and side.value is None:
+    if is_null(side):
         return BoundLiteral(None, STRING)
     raise InvalidExpression(
         f"{place} takes text, not {describe(side)}.",
@@ -237,7 +237,9 @@ def _is_nan(name: str, arguments: Arguments) -> BoundExpression:
 
 def _coalesce(name: str, arguments: Arguments) -> BoundExpression:
     options = unified(arguments, name)
-    return options[0] if len(options) == 1 else BoundFunction(name, options, options[0].type)
+    if len(options) == 1 or all(is_null(o) for o in options):
+        return options[0]
+    return BoundFunction(name, options, options[0].type)
 
 
 def _date_part(name: str, arguments: Arguments) -> BoundExpression:
@@ -276,7 +278,7 @@ def _moment(side: BoundExpression, place: str) -> BoundExpression:
 
 
 def _time_like(side: BoundExpression, place: str) -> BoundExpression:
-    if isinstance(side, BoundLiteral) and side.value is None:
+    if is_null(side):
         return BoundLiteral(None, TIMESTAMP)
     if side.type in (STRING, DATE) or isinstance(side.type, Timestamp):
         return side

@@ -66,6 +66,8 @@ def sides_of_one_type(left: BoundExpression, right: BoundExpression) -> Sides:
                 f"{describe(side)} cannot be compared.",
                 next_step="Compare a member of it (a.b), or test IS NULL.",
             )
+    if is_null(left):
+        return BoundLiteral(None, right.type), right
     if isinstance(right, BoundLiteral):
         return fit_constant(left, right)
     if isinstance(left, BoundLiteral):
@@ -91,6 +93,11 @@ def converted(side: BoundExpression, to: DataType) -> BoundExpression:
         if fitted is not None and fitted[0].type == to:
             return fitted[1]
     return BoundCast(side, to)
+
+
+def is_null(side: BoundExpression) -> bool:
+    """Tell whether an expression is the constant NULL, which has every type."""
+    return isinstance(side, BoundLiteral) and side.value is None
 
 
 def describe(side: BoundExpression) -> str:

@@ -16,11 +16,13 @@ from lakewright.model.expression.bound import (
     BoundLiteral,
     BoundNot,
     BoundOr,
+    BoundReference,
     BoundTextMatch,
 )
 from lakewright.model.expression.nodes import Comparator, TextTest
 from lakewright.model.expression.patterns import prefix
 from lakewright.model.expression.spans import Ranges, Scalar, Span, SpanOf, compile_span
+from lakewright.model.expression.types import is_floating
 from lakewright.model.schema import BOOLEAN
 
 TRUE, FALSE, NULL = 1, 2, 4
@@ -40,6 +42,10 @@ def compile_condition(bound: BoundExpression) -> OutcomesOf:
         case BoundNot(child):
             inner = compile_condition(child)
             return lambda ranges: _NOT[inner(ranges)]
+        case BoundComparison(op, BoundReference() as column, BoundLiteral() as constant):
+            return _column_comparison(op, column, constant)
+        case BoundComparison(op, BoundLiteral() as constant, BoundReference() as column):
+            return _column_comparison(op.mirrored, column, constant)
         case BoundComparison(op, left, right):
             return _comparison(op, _value(left), _value(right))
         case BoundIn(child, values, or_null):
@@ -117,6 +123,50 @@ def _comparison(op: Comparator, left: SpanOf, right: SpanOf) -> OutcomesOf:
         return result
 
     return null_safe if op is Comparator.NULL_SAFE_EQ else outcomes
+
+
+def _column_comparison(
+    op: Comparator, column: BoundReference, constant: BoundLiteral
+) -> OutcomesOf:
+    """The commonest condition, without the detour over spans where the bounds are known."""
+    path, value, floating = column.path, constant.value, is_floating(column.type)
+    general = _comparison(op, compile_span(column), compile_span(constant))
+    judge = _BOUNDED.get(op)
+    if judge is None or value is None or value != value:
+        return general
+
+    def outcomes(ranges: Ranges) -> Outcomes:
+        known = ranges.get(path)
+        if known is None:
+            return TRUE | FALSE | NULL
+        low, high, nulls = known.low, known.high, known.nulls
+        if low is None or high is None or known.rows == 0 or not low <= high:
+            return general(ranges)
+        if floating and known.nans != 0:
+            return general(ranges)
+        result = judge(low, high, value)
+        if nulls == 0:
+            return result
+        if nulls is not None and known.rows is not None and nulls >= known.rows:
+            return NULL
+        return result | NULL
+
+    return outcomes
+
+
+# Outcomes of `value in [low, high] <op> constant`, both bounds known.
+_BOUNDED: dict[Comparator, Callable[[Scalar, Scalar, Scalar], Outcomes]] = {
+    Comparator.LT: lambda low, high, c: (TRUE if low < c else 0) | (FALSE if high >= c else 0),
+    Comparator.LE: lambda low, high, c: (TRUE if low <= c else 0) | (FALSE if high > c else 0),
+    Comparator.GT: lambda low, high, c: (TRUE if high > c else 0) | (FALSE if low <= c else 0),
+    Comparator.GE: lambda low, high, c: (TRUE if high >= c else 0) | (FALSE if low < c else 0),
+    Comparator.EQ: lambda low, high, c: (
+        FALSE if c < low or c > high else TRUE if low == high else TRUE | FALSE
+    ),
+    Comparator.NE: lambda low, high, c: (
+        TRUE if c < low or c > high else FALSE if low == high else TRUE | FALSE
+    ),
+}
 
 
 def _equal(one: Span, other: Span) -> Outcomes:

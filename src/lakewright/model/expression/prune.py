@@ -11,6 +11,7 @@ NaN, its upper bound says nothing.
 
 from collections.abc import Callable
 
+from lakewright.model.expression.analyse import conjuncts
 from lakewright.model.expression.bound import BoundExpression
 from lakewright.model.expression.outcomes import TRUE, compile_condition
 from lakewright.model.expression.spans import ColumnRange, Ranges
@@ -20,11 +21,14 @@ __all__ = ["ColumnRange", "Ranges", "compile_pruner", "may_match"]
 
 def compile_pruner(bound: BoundExpression) -> Callable[[Ranges], bool]:
     """Return ``may_match`` for one condition, to be asked about many files."""
-    outcomes = compile_condition(bound)
+    parts = [compile_condition(part) for part in conjuncts(bound)]
 
     def may_match(ranges: Ranges) -> bool:
         try:
-            return outcomes(ranges) & TRUE != 0
+            for outcomes in parts:  # noqa: SIM110 - a generator would double the cost
+                if not outcomes(ranges) & TRUE:
+                    return False
+            return True
         except TypeError:
             # Statistics of another type than the column has now (it was altered since the file
             # was written) cannot be compared, so they are unknown.

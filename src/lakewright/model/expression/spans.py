@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from lakewright.model.expression.bound import (
     BoundArithmetic,
@@ -61,8 +61,7 @@ class ColumnRange:
 Ranges: TypeAlias = Mapping[Path, ColumnRange]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Bounds of the ordinary values (None is open), and what else may occur."""
 
     low: Scalar = None
