@@ -111,7 +111,12 @@ def read_footer(storage: Storage, path: str, size: int = -1) -> BaseFooter:
 def parse_footer(tail: bytes, size: int, path: str) -> BaseFooter:
     """Return the footer from the last bytes of a file of ``size`` bytes."""
     with arrow_failures(path, size - len(tail)):
-        metadata = pq.read_metadata(pa.BufferReader(tail))
+        # Bounds for the footer's thrift: no text or list in it is larger than itself.
+        metadata = pq.ParquetFile(
+            pa.BufferReader(tail),
+            thrift_string_size_limit=len(tail),
+            thrift_container_size_limit=len(tail),
+        ).metadata
     if metadata.num_rows < 0:
         raise Corrupt(f"{path} claims {metadata.num_rows} rows.", path=path)
     return BaseFooter(path, size, metadata)

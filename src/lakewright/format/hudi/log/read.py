@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakewright.format.arrow.schema import normalised
+from lakewright.format.arrow.failures import arrow_failures
 from lakewright.format.hudi.avro_records import decode_framed
+from lakewright.format.hudi.base_footer import BaseFooter
 from lakewright.format.hudi.log.blocks import (
     CONTENT_VERSION,
     LEAST_LENGTH,
@@ -247,22 +248,18 @@ def _avro_data(file: IO[bytes], block: LogBlock, columns: Sequence[str] | None) 
 
 def _parquet_data(file: IO[bytes], block: LogBlock, columns: Sequence[str] | None) -> pa.Table:
     part = _Part(file, block.content_offset, block.content_length)
-    try:
-        with pq.ParquetFile(
-            pa.PythonFile(part, mode="r"), coerce_int96_timestamp_unit="us"
-        ) as parquet:
-            schema = parquet.schema_arrow
-            if columns is None:
-                table = parquet.read()
-            else:
-                table = parquet.read(columns=[c for c in columns if c in schema.names])
-    except (pa.ArrowException, OSError, ValueError) as cause:
-        raise Corrupt(
-            f"bad parquet block in {block.path}: {cause}.", path=block.path, offset=block.offset
-        ) from cause
-    if columns is not None:
-        table = table.select([c for c in columns if c in table.schema.names])
-    return table.cast(normalised(table.schema))
+    with arrow_failures(block.path, block.offset):
+        # Bounds for the footer's thrift: no text or list in it is larger than the block.
+        parquet = pq.ParquetFile(
+            pa.PythonFile(part, mode="r"),
+            coerce_int96_timestamp_unit="us",
+            thrift_string_size_limit=max(1, block.content_length),
+            thrift_container_size_limit=max(1, block.content_length),
+        )
+        target = BaseFooter(block.path, block.content_length, parquet.metadata).schema
+        if columns is not None:
+            target = pa.schema([target.field(c) for c in columns if c in target.names])
+        return parquet.read(columns=target.names).select(target.names).cast(target)
 
 
 class _Part(io.RawIOBase):
