@@ -5,7 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakewright.model.errors import CommitStateUnknown, Denied, Invalid, NotFound, Unavailable
+from lakewright.model.errors import (
+    CommitStateUnknown,
+    Denied,
+    Invalid,
+    NotFound,
+    Unavailable,
+    Unsupported,
+)
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from support.s3_server import S3Server, running_s3_server
@@ -89,6 +96,20 @@ def test_create_whose_every_request_is_dropped_is_unknown(storage, server):
     with pytest.raises(CommitStateUnknown):
         storage.create("f", b"mine")
     assert storage.stat("f") is None
+
+
+def test_a_server_without_conditional_writes_is_told_so(storage, server):
+    server.set_faults(put(501))
+    with pytest.raises(Unsupported, match="conditional-writes=false"):
+        storage.create("f", b"mine")
+    plain = open_storage(storage.uri, {**storage.options, "s3.conditional-writes": "false"})
+    assert plain.can_create_atomically is False
+    assert plain.create("f", b"1") is True
+    assert plain.create("f", b"2") is False
+    version = plain.stat("f").version
+    assert plain.replace_if("f", b"3", version) is True
+    assert plain.replace_if("f", b"4", version) is False
+    assert plain.read("f") == b"3"
 
 
 def test_create_that_is_turned_away_every_time_is_unavailable(storage, server):

@@ -3,6 +3,10 @@
 Paths are relative to the storage's root, with ``/`` between names and no leading slash; the
 empty path is the root. A path that leaves the root (``..``, an absolute path, a symbolic link
 that points outside) raises ``InvalidPath``.
+
+Every verb can raise ``Unavailable`` (try again) and ``Denied`` (do not). Files that are still
+being written show in no listing. A folder is there because files are: writing makes it, and
+whether it stays when its last file goes is the store's own affair.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +20,8 @@ class FileStat:
     """What a listing knows of one file.
 
     ``size`` is -1 where the listing was told not to ask; ``modified`` is seconds since the
-    epoch, or None where the store does not say; ``version`` changes whenever the content does.
+    epoch, or None where the store does not say; ``version`` changes whenever the content does,
+    and may also change, or not, when the same bytes are written again.
     """
 
     path: str
@@ -83,10 +88,12 @@ class Storage(Protocol):
     def walk(
         self, folder: str = "", *, sizes: bool = True, skip: frozenset[str] = frozenset()
     ) -> Iterator[Folder]:
-        """Stream every folder below ``folder`` (itself included) that holds files.
+        """Stream every folder below ``folder`` (itself included) that holds files, each once.
 
-        Folders whose name is in ``skip`` are not entered. The work is done in parallel where
-        the store profits; memory holds a few folders at a time, never the tree.
+        Folders whose name is in ``skip`` are not entered. With ``sizes=False`` a store that
+        would have to ask for each gives -1. The work is done in parallel where the store
+        profits; memory holds the files of a few folders at a time and the names of folders
+        still to be read, never the tree. Order is not promised.
         """
         ...
 
@@ -94,6 +101,7 @@ class Storage(Protocol):
         """Write a file only where nothing is yet; False when another writer was first.
 
         Atomic and durable: whoever sees the file sees all of it, and it survives a crash.
+        ``CommitStateUnknown`` where the answer was lost and cannot be found out any more.
         """
         ...
 
@@ -110,7 +118,10 @@ class Storage(Protocol):
         ...
 
     def replace_if(self, path: str, data: bytes, version: str) -> bool:
-        """Replace a file only while its version is still ``version``; False when it is not."""
+        """Replace a file only while its version is still ``version``; False when it is not.
+
+        An absent file has no version. ``CommitStateUnknown`` as with ``create``.
+        """
         ...
 
     def move(self, source: str, target: str) -> None:

@@ -22,7 +22,7 @@ from typing import IO, cast
 
 import botocore.exceptions as client_errors
 
-from lakewright.model.errors import CommitStateUnknown, InvalidPath, Unavailable
+from lakewright.model.errors import CommitStateUnknown, InvalidPath, Unavailable, Unsupported
 from lakewright.storage import s3_options as settings
 from lakewright.storage.paths import (
     already_exists,
@@ -77,8 +77,8 @@ class S3Storage:
 
     @property
     def can_create_atomically(self) -> bool:
-        """True: conditional puts. A server that does not know them answers with an error."""
-        return True
+        """True, unless ``s3.conditional-writes`` says that the server does not honour them."""
+        return settings.CONDITIONAL_WRITES.read(self.options)
 
     def locate(self, path: str) -> str:
         """Return the URI, with the scheme that the root was given with."""
@@ -139,7 +139,12 @@ class S3Storage:
 
     def create(self, path: str, data: bytes) -> bool:
         """Write an object only where nothing is yet."""
-        return self._put_on_condition(path, data, IfNoneMatch="*")
+        if self.can_create_atomically:
+            return self._put_on_condition(path, data, IfNoneMatch="*")
+        if self.stat(path) is not None:
+            return False
+        self.write(path, data)
+        return True
 
     def write(self, path: str, data: bytes) -> None:
         """Create or replace an object."""
@@ -159,7 +164,13 @@ class S3Storage:
 
     def replace_if(self, path: str, data: bytes, version: str) -> bool:
         """Replace an object only while its version is still ``version``."""
-        return self._put_on_condition(path, data, IfMatch=version)
+        if self.can_create_atomically:
+            return self._put_on_condition(path, data, IfMatch=version)
+        current = self.stat(path)
+        if current is None or current.version != version:
+            return False
+        self.write(path, data)
+        return True
 
     def move(self, source: str, target: str) -> None:
         """Copy, then delete the source; a crash between leaves both."""
@@ -261,6 +272,8 @@ class S3Storage:
                 status = status_of(cause)
                 if status == 412 or (status == 404 and "IfMatch" in condition):
                     return maybe_done and self._is_ours(path, token, cause)
+                if status == 501:
+                    raise self._unconditional(cause) from cause
                 if status < 500 and status not in _NOT_DONE:
                     with mapped(path, self.uri):
                         raise
@@ -280,6 +293,13 @@ class S3Storage:
             return self._is_ours(path, token, failure)
         with mapped(path, self.uri):
             raise failure
+
+    def _unconditional(self, cause: Exception) -> Unsupported:
+        return Unsupported(
+            f"The server of {self.uri} does not know conditional writes: {cause}.",
+            next_step="Set s3.conditional-writes=false, and a lock for writing.",
+            uri=self.uri,
+        )
 
     def _is_ours(self, path: str, token: str, cause: Exception) -> bool:
         """Return True when our own put lies there; otherwise its fate is not known."""

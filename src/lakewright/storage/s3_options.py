@@ -93,6 +93,15 @@ PATH_STYLE = declare(
     allowed="true or false",
     old_keys=("fs.s3a.path.style.access",),
 )
+CONDITIONAL_WRITES = declare(
+    "s3.conditional-writes",
+    parse_bool,
+    True,
+    doc="Whether the server honours If-None-Match and If-Match on a put, as S3 does since 2024. "
+    "One that ignores them lets two writers win: say false, and writing needs a lock.",
+    since="0.1.0",
+    allowed="true or false",
+)
 TIMEOUT = declare(
     "s3.timeout",
     _seconds,
