@@ -344,7 +344,8 @@ def _merge(t: Maker, kind: str, ordering: str) -> None:
     t.sql("MERGE INTO {t} USING (SELECT 3 AS id, 5 AS qty, 200L AS ts, 'x' AS name, 0.5 AS price "
           "UNION ALL SELECT 9, 9, 200L, 'n', 9.5) s ON {t}.id = s.id WHEN MATCHED THEN UPDATE SET "
           "qty = s.qty, ts = s.ts WHEN NOT MATCHED THEN INSERT *")
-    t.windows = [(0, None)]
+    if kind == "cow":  # over partial log blocks Hudi's incremental reader returns garbage
+        t.windows = [(0, None)]
 
 
 @recipe(merged_partly_mor={}, merged_partly_mor_v8=V8)
@@ -585,7 +586,8 @@ def archived(t: Maker) -> None:
         t.set(compact__inline="true", compact__inline__max__delta__commits="3")
     for rev in range(10):
         t.put([order(rev % 4, rev), order(rev, rev)])
-    t.windows = [(-1, None), (0, None)]
+    # On version 6 Hudi leaves out what archived commits wrote, with no word of it.
+    t.windows = [(0, None)] if "v6" in t.name else [(-1, None), (0, None)]
 
 
 def session(jar: Path) -> Any:
