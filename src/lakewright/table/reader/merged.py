@@ -21,14 +21,20 @@ KEY_ROWS = 1 << 20
 
 def merged_rows(source: SliceSource, logs: SliceLogs) -> Iterator[pa.RecordBatch]:
     """Stream the rows of the base file that no log record overrides, then the log records."""
+    contest, by_position = begin_contest(source, logs)
+    if source.file_slice.base is not None:
+        yield from _base_rows(source, source.file_slice.base, contest, by_position)
+    yield from log_rows(source, logs, contest)
+
+
+def begin_contest(source: SliceSource, logs: SliceLogs) -> tuple[BaseContest, bool]:
+    """Return the winners of the logs before they meet the base file, and whether by position."""
     entries = logs.entries_by_position()
     by_position = entries is not None
     if entries is None:
         entries = logs.entries_by_key()
-    contest = BaseContest.begin(resolve(entries, event_time=source.policy.event_time))
-    if source.file_slice.base is not None:
-        yield from _base_rows(source, source.file_slice.base, contest, by_position)
-    yield from _log_rows(source, logs, contest)
+    winners = resolve(entries, event_time=source.policy.event_time)
+    return BaseContest.begin(winners), by_position
 
 
 def _base_rows(
@@ -42,14 +48,14 @@ def _base_rows(
             count = reader.row_group_rows(group)
             # A base row that beats its log record must be met even where it is not wanted.
             if group in chosen or source.policy.event_time:
-                kept = _Meeting(source, opened, contest, by_position).kept(group, start)
+                kept = Meeting(source, opened, contest, by_position).kept(group, start)
                 if group in chosen and kept.any():
                     yield from _kept_rows(source, opened, group, kept)
             start += count
 
 
 @dataclass(frozen=True, slots=True)
-class _Meeting:
+class Meeting:
     """The rows of a base file on their way to the contest with the logs.
 
     An incremental reading leaves out base rows from before its window altogether, as Hudi does:
@@ -120,9 +126,10 @@ def _filtered(batch: pa.RecordBatch, flags: Flags) -> pa.RecordBatch:
     return batch.slice(0, int(flags.sum()))  # rows without columns: only their number counts
 
 
-def _log_rows(
+def log_rows(
     source: SliceSource, logs: SliceLogs, contest: BaseContest
 ) -> Iterator[pa.RecordBatch]:
+    """Stream the winning log records, once they have met the base file."""
     alive = contest.survivors()
     if not alive.any():
         return

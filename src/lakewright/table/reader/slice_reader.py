@@ -1,6 +1,7 @@
 """FileSliceReader: the rows of a file slice as a stream of Arrow batches."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from lakewright.table.reader.keys import key_columns, record_keys
 from lakewright.table.reader.logs import LOG_MEMORY, LogColumns, SliceLogs
 from lakewright.table.reader.merged import merged_rows
 from lakewright.table.reader.names import NameHistory
+from lakewright.table.reader.overlay import SliceOverlay
 from lakewright.table.reader.plain import plain_rows
 from lakewright.table.reader.projection import Projection
 from lakewright.table.reader.source import RowFilter, SliceSource
@@ -101,6 +103,17 @@ class FileSliceReader:
             return plain_rows(source)
         return _with_logs(source)
 
+    @contextmanager
+    def overlay(self, file_slice: FileSlice) -> Iterator[SliceOverlay | None]:
+        """Open the logs of a slice for an engine that reads the base file by itself.
+
+        None where records are merged column by column: such slices are read with ``open``.
+        """
+        source = self._source(file_slice)
+        with SliceLogs(source, _log_columns(source)) as logs:
+            by_column = source.policy.by_column or logs.has_partial
+            yield None if by_column else SliceOverlay(source, logs)
+
     def _source(self, file_slice: FileSlice) -> SliceSource:
         whole = self.whole_schema
         condition = conjunction(self._conditions())
@@ -143,19 +156,21 @@ class FileSliceReader:
 
 
 def _with_logs(source: SliceSource) -> Iterator[pa.RecordBatch]:
-    policy = source.policy
-    columns = LogColumns(
-        keys=key_columns(source.config),
-        deciding=policy.columns(source.schema),
-        rows=source.projection.from_files,
-    )
-    with SliceLogs(source, columns) as logs:
+    with SliceLogs(source, _log_columns(source)) as logs:
         if not logs.blocks:
             yield from plain_rows(source)
-        elif policy.by_column or logs.has_partial:
+        elif source.policy.by_column or logs.has_partial:
             yield from folded_rows(source, logs)
         else:
             yield from merged_rows(source, logs)
+
+
+def _log_columns(source: SliceSource) -> LogColumns:
+    return LogColumns(
+        keys=key_columns(source.config),
+        deciding=source.policy.columns(source.schema),
+        rows=source.projection.from_files,
+    )
 
 
 def _among(keys: pa.Array, config: TableConfig, keep: RowFilter | None) -> RowFilter:
