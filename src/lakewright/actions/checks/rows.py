@@ -1,0 +1,74 @@
+"""Deep checks: the rows of base files agree with the table's names, keys and footers."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewright.actions.checks.findings import Findings
+from lakewright.format.hudi.base_file import BaseFileReader, open_base
+from lakewright.format.hudi.base_pruning import java_order
+from lakewright.format.hudi.bloom import parse_bloom
+from lakewright.model.files import BaseFile, FileSlice
+from lakewright.model.schema import (
+    COMMIT_TIME,
+    FILE_NAME,
+    META_COLUMNS,
+    PARTITION_PATH,
+    RECORD_KEY,
+)
+from lakewright.table.state import TableState
+
+
+def check_rows(state: TableState, piece: FileSlice, findings: Findings) -> None:
+    """Read the meta columns of a slice's base file and check every row."""
+    if piece.base is None:
+        return
+    with (
+        findings.reading("base-file", piece.base.path),
+        open_base(state.storage, piece.base.path, piece.base.size) as reader,
+    ):
+        findings.checked["opened files"] += 1
+        findings.checked["rows"] += reader.num_rows
+        if state.config.populate_meta_fields:
+            _check_meta(reader, piece.base, findings)
+
+
+def _check_meta(reader: BaseFileReader, base: BaseFile, findings: Findings) -> None:
+    if tuple(reader.schema.names[: len(META_COLUMNS)]) != META_COLUMNS:
+        findings.problem("meta-columns", base.path, "the five meta columns do not come first.")
+        return
+    rows = reader.read(META_COLUMNS)
+    for column, expected in ((FILE_NAME, base.name), (PARTITION_PATH, base.partition)):
+        wrong = _others(rows.column(column), expected)
+        if wrong:
+            findings.problem("meta-value", base.path, f"{wrong} rows have another {column}.")
+    late = pc.sum(pc.greater(rows.column(COMMIT_TIME), base.instant)).as_py() or 0
+    if late or rows.column(COMMIT_TIME).null_count:
+        findings.problem("meta-value", base.path, f"{late} rows are newer than their file.")
+    _check_keys(reader, rows.column(RECORD_KEY), base, findings)
+
+
+def _check_keys(
+    reader: BaseFileReader, keys: pa.ChunkedArray, base: BaseFile, findings: Findings
+) -> None:
+    if keys.null_count:
+        findings.problem("key-null", base.path, f"{keys.null_count} rows have no record key.")
+        return
+    distinct = pc.unique(keys)
+    if len(distinct) != len(keys):
+        twice = len(keys) - len(distinct)
+        findings.problem("key-twice", base.path, f"{twice} rows repeat a record key.")
+    stated = reader.footer.key_range
+    if stated is not None and len(distinct):
+        ordered = sorted(distinct.to_pylist(), key=java_order)
+        if stated != (ordered[0], ordered[-1]):
+            findings.problem("key-range", base.path, "the footer's least or greatest key is wrong.")
+    if reader.footer.bloom is not None and len(distinct):
+        kind, text = reader.footer.bloom
+        missing = int((~parse_bloom(kind, text, base.path).contains(distinct)).sum())
+        if missing:
+            findings.problem("bloom", base.path, f"the bloom filter lacks {missing} keys.")
+
+
+def _others(column: pa.ChunkedArray, expected: str) -> int:
+    same = pc.sum(pc.equal(column, expected)).as_py() or 0
+    return len(column) - int(same)
