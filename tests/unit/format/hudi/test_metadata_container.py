@@ -19,7 +19,11 @@ from lakewright.format.hudi.metadata.commit import (
     encode_commit,
 )
 from lakewright.format.hudi.metadata.commit import WriteStat as Stat
-from lakewright.format.hudi.metadata.restore import decode_savepoint
+from lakewright.format.hudi.metadata.restore import (
+    RestorePlan,
+    decode_restore_plan,
+    decode_savepoint,
+)
 from lakewright.format.hudi.metadata.shapes import avro_schema
 from lakewright.model.errors import Corrupt, LakewrightError, Unsupported
 
@@ -84,6 +88,20 @@ def test_files_of_fastavro_are_read(codec: str) -> None:
     out = io.BytesIO()
     fastavro.writer(out, avro_schema(COMMIT), [fields], codec=codec)
     assert decode_commit(out.getvalue(), "") == VALUE
+
+
+def test_a_default_stands_in_even_beside_unknown_fields() -> None:
+    schema = {
+        "type": "record",
+        "name": "HoodieRestorePlan",
+        "fields": [
+            {"name": "renamed", "type": "int"},
+            {"name": "more", "type": "int"},
+            {"name": "savepointToRestoreTimestamp", "type": ["null", "string"]},
+        ],
+    }
+    found = decode_restore_plan(file_of(schema, b"\x02\x02\x00"), "")
+    assert found == RestorePlan()
 
 
 def test_an_unknown_codec_is_named() -> None:

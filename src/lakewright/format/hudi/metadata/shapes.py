@@ -190,7 +190,7 @@ def _record_reader(shape: RecordOf[Any]) -> Converter:
     build = shape.build
 
     def read_record(fields: Mapping[str, Raw]) -> Raw:
-        if len(fields) < len(names):
+        if absent:
             fields = {**absent, **fields}
         values = [
             null if value is None else value
