@@ -144,6 +144,11 @@ class ArrowStorage:
             if found.names:
                 yield found
 
+    def ensure_folder(self, path: str) -> None:
+        """Make a folder the way the file system does."""
+        with self._mapped(path):
+            self.filesystem.create_dir(self._full(check_path(path)), recursive=True)
+
     def create(self, path: str, data: bytes) -> bool:
         """Write a file where nothing is; two writers at once can both believe they did."""
         if self.stat(path) is not None:

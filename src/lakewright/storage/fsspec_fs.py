@@ -159,6 +159,11 @@ class FsspecStorage:
             if found.names:
                 yield found
 
+    def ensure_folder(self, path: str) -> None:
+        """Make a folder the way the file system does."""
+        with self._mapped(path):
+            self.filesystem.makedirs(self._full(check_path(path)), exist_ok=True)
+
     def create(self, path: str, data: bytes) -> bool:
         """Write a file where nothing is; two writers at once can both believe they did."""
         if self.stat(path) is not None:

@@ -6,7 +6,7 @@ How the promises of the port are kept:
   name (the one atomic step, which fails when the name is taken), and syncs the folder. Where the
   file system has no hard links, the final step is a rename under the folder's lock.
 * ``write`` and ``replace_if`` end in a rename under that lock, ``delete`` and ``move`` take it
-  too. The lock is ``flock`` on the folder: it is fair among all threads and processes of this
+  too. The lock is ``flock`` on the folder: it is shared by all threads and processes of this
   machine that use this module, leaves no file behind, and dies with its holder. Software that
   does not take it can still slip between the comparison and the rename of ``replace_if`` (a few
   microseconds).
@@ -21,14 +21,11 @@ How the promises of the port are kept:
 """
 
 # Descriptors, folder descriptors and scandir: pathlib offers none of them.
-# ruff: noqa: PTH102, PTH112, PTH116, PTH120, PTH123
+# ruff: noqa: PTH116, PTH123
 
 import errno
-import fcntl
 import os
-import secrets
 import stat as stat_modes
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -49,16 +46,24 @@ from lakewright.storage.paths import (
     split,
 )
 from lakewright.storage.port import FileStat, Folder
+from lakewright.storage.posix import (
+    drop_checksum,
+    exists,
+    link,
+    locked,
+    make_folders,
+    read_at,
+    settle,
+    staged,
+    temporary_file,
+    version_of,
+)
 from lakewright.storage.streams import walk_tree
 
 _DISK_TROUBLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
 
 _WALK_THREADS = min(4, os.cpu_count() or 1)
 _WALK_BATCH = 64
-
-_NO_HARD_LINKS = frozenset(
-    {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ class LocalStorage:
         with self._mapped(path):
             descriptor = os.open(self._inside(check_file(path)), os.O_RDONLY)
             try:
-                return _read_at(descriptor, offset, length)
+                return read_at(descriptor, offset, length)
             finally:
                 os.close(descriptor)
 
@@ -148,15 +153,20 @@ class LocalStorage:
             if found.names:
                 yield found
 
+    def ensure_folder(self, path: str) -> None:
+        """Make a folder and what is missing above it, durably."""
+        with self._mapped(path):
+            make_folders(self._inside(check_path(path)))
+
     def create(self, path: str, data: bytes) -> bool:
         """Write a file only where nothing is yet; atomic and durable."""
         with self._mapped(path), self._folder_of(path) as (name, folder):
-            if _exists(name, folder):
+            if exists(name, folder):
                 return False
-            with _staged(data, folder) as temporary:
-                _drop_checksum(name, folder)
+            with staged(data, folder) as temporary:
+                drop_checksum(name, folder)
                 try:
-                    _link(temporary, folder, name, folder)
+                    link(temporary, folder, name, folder)
                 except FileExistsError:
                     return False
             os.fsync(folder)
@@ -167,8 +177,8 @@ class LocalStorage:
         with (
             self._mapped(path),
             self._folder_of(path) as (name, folder),
-            _staged(data, folder) as temporary,
-            _locked(folder),
+            staged(data, folder) as temporary,
+            locked(folder),
         ):
             self._put_in_place(path, temporary, name, folder)
 
@@ -178,7 +188,7 @@ class LocalStorage:
         with ExitStack() as stack:
             with self._mapped(path):
                 name, folder = stack.enter_context(self._folder_of(path))
-                temporary, descriptor = stack.enter_context(_temporary(folder))
+                temporary, descriptor = stack.enter_context(temporary_file(folder))
                 file = stack.enter_context(open(os.dup(descriptor), "wb", buffering=1 << 20))
             try:
                 yield file
@@ -188,8 +198,8 @@ class LocalStorage:
                 raise
             with self._mapped(path):
                 file.close()
-                _settle(descriptor)
-                with _locked(folder):
+                settle(descriptor)
+                with locked(folder):
                     self._put_in_place(path, temporary, name, folder)
 
     def replace_if(self, path: str, data: bytes, version: str) -> bool:
@@ -199,14 +209,14 @@ class LocalStorage:
         with (
             self._mapped(path),
             self._folder_of(path) as (name, folder),
-            _staged(data, folder) as temporary,
-            _locked(folder),
+            staged(data, folder) as temporary,
+            locked(folder),
         ):
             try:
                 current = os.stat(name, dir_fd=folder)
             except FileNotFoundError:
                 return False
-            if _version(current) != version:
+            if version_of(current) != version:
                 return False
             self._put_in_place(path, temporary, name, folder)
             return True
@@ -223,14 +233,16 @@ class LocalStorage:
             self._folder_of(source) as (old_name, old_folder),
             self._folder_of(target) as (new_name, new_folder),
         ):
-            _drop_checksum(new_name, new_folder)
+            if exists(new_name, new_folder):
+                raise already_exists(target, self.uri)
+            drop_checksum(new_name, new_folder)
             try:
-                _link(old_name, old_folder, new_name, new_folder)
+                link(old_name, old_folder, new_name, new_folder)
             except FileExistsError:
                 raise already_exists(target, self.uri) from None
             os.fsync(new_folder)
-            with _locked(old_folder):
-                _drop_checksum(old_name, old_folder)
+            with locked(old_folder):
+                drop_checksum(old_name, old_folder)
                 with suppress(FileNotFoundError):
                     os.unlink(old_name, dir_fd=old_folder)
             os.fsync(old_folder)
@@ -244,9 +256,9 @@ class LocalStorage:
                 except (FileNotFoundError, NotADirectoryError):
                     continue
                 try:
-                    with _locked(descriptor):
+                    with locked(descriptor):
                         for name in names:
-                            _drop_checksum(name, descriptor)
+                            drop_checksum(name, descriptor)
                             with suppress(FileNotFoundError, IsADirectoryError):
                                 os.unlink(name, dir_fd=descriptor)
                     os.fsync(descriptor)
@@ -343,7 +355,7 @@ class LocalStorage:
             try:
                 descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY)
             except FileNotFoundError:
-                _make_folders(full)
+                make_folders(full)
                 descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY)
         except NotADirectoryError as cause:
             raise self._in_the_way(path, "A file stands where a folder is needed") from cause
@@ -354,7 +366,7 @@ class LocalStorage:
 
     def _put_in_place(self, path: str, temporary: str, name: str, folder: int) -> None:
         """Give a settled temporary file its final name, durably; the folder's lock is held."""
-        _drop_checksum(name, folder)
+        drop_checksum(name, folder)
         try:
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except IsADirectoryError as cause:
@@ -417,109 +429,8 @@ def _failure(path: str, uri: str, cause: OSError) -> LakewrightError:
     )
 
 
-def _version(status: os.stat_result) -> str:
-    return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
-
-
 def _file_stat(path: str, status: os.stat_result) -> FileStat:
-    return FileStat(path, status.st_size, status.st_mtime_ns / 1e9, _version(status))
-
-
-def _read_at(descriptor: int, offset: int, length: int) -> bytes:
-    data = os.pread(descriptor, length, offset)
-    if len(data) == length or not data:
-        return data
-    pieces = [data]  # the kernel gives at most 2 GiB at a time
-    done = len(data)
-    while done < length:
-        data = os.pread(descriptor, length - done, offset + done)
-        if not data:
-            break
-        pieces.append(data)
-        done += len(data)
-    return b"".join(pieces)
-
-
-def _make_folders(full: str) -> None:
-    """Make a folder and what is missing above it, each made durable in its parent."""
-    missing = []
-    while not os.path.isdir(full):
-        missing.append(full)
-        full = os.path.dirname(full)
-    for folder in reversed(missing):
-        with suppress(FileExistsError):
-            os.mkdir(folder)
-        descriptor = os.open(os.path.dirname(folder), os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-@contextmanager
-def _temporary(folder: int) -> Iterator[tuple[str, int]]:
-    """Make an empty temporary file in ``folder``; its name is gone when the block ends."""
-    name = f".{secrets.token_hex(12)}{TEMPORARY_SUFFIX}"
-    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
-    try:
-        yield name, descriptor
-    finally:
-        os.close(descriptor)
-        with suppress(FileNotFoundError):  # a rename took it
-            os.unlink(name, dir_fd=folder)
-
-
-@contextmanager
-def _staged(data: bytes, folder: int) -> Iterator[str]:
-    """Write ``data`` to a settled temporary file in ``folder``."""
-    with _temporary(folder) as (name, descriptor):
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        _settle(descriptor)
-        yield name
-
-
-def _settle(descriptor: int) -> None:
-    """Make a written file durable, with a modification time of its own."""
-    now = time.time_ns()
-    os.utime(descriptor, ns=(now, now))
-    os.fsync(descriptor)
-
-
-@contextmanager
-def _locked(folder: int) -> Iterator[None]:
-    fcntl.flock(folder, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(folder, fcntl.LOCK_UN)
-
-
-def _exists(name: str, folder: int) -> bool:
-    try:
-        os.lstat(name, dir_fd=folder)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _link(source: str, source_folder: int, target: str, target_folder: int) -> None:
-    """Give a file a second name that must be free; without hard links, move it there."""
-    try:
-        os.link(source, target, src_dir_fd=source_folder, dst_dir_fd=target_folder)
-    except OSError as cause:
-        if cause.errno not in _NO_HARD_LINKS:
-            raise
-        with _locked(target_folder):
-            if _exists(target, target_folder):
-                raise FileExistsError(errno.EEXIST, "exists", target) from None
-            os.rename(source, target, src_dir_fd=source_folder, dst_dir_fd=target_folder)
-
-
-def _drop_checksum(name: str, folder: int) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(f".{name}.crc", dir_fd=folder)
+    return FileStat(path, status.st_size, status.st_mtime_ns / 1e9, version_of(status))
 
 
 def _by_folder(files: Iterable[str]) -> Iterator[tuple[str, list[str]]]:

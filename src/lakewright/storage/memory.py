@@ -179,6 +179,10 @@ class MemoryStorage:
                 counts = [len(blob.data) if sizes else -1 for _, blob in files]
                 yield Folder(path, [name for name, _ in files], counts)
 
+    def ensure_folder(self, path: str) -> None:
+        """Check the path and do nothing: there are no folders without files here."""
+        check_path(path)
+
     def create(self, path: str, data: bytes) -> bool:
         """Write a file only where nothing is yet."""
         key, data = self._key(path), bytes(data)

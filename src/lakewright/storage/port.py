@@ -97,6 +97,14 @@ class Storage(Protocol):
         """
         ...
 
+    def ensure_folder(self, path: str) -> None:
+        """Make an empty folder, with those above it, where the store knows folders at all.
+
+        Where a folder is no more than the names of its files, as in object stores, nothing
+        happens. One that is there already is no error.
+        """
+        ...
+
     def create(self, path: str, data: bytes) -> bool:
         """Write a file only where nothing is yet; False when another writer was first.
 

@@ -137,6 +137,10 @@ class S3Storage:
         """Stream every folder that holds files; sizes come with the listing at no cost."""
         return self._listing().walk(check_path(folder), skip)
 
+    def ensure_folder(self, path: str) -> None:
+        """Check the path and do nothing: there are no folders without files here."""
+        check_path(path)
+
     def create(self, path: str, data: bytes) -> bool:
         """Write an object only where nothing is yet."""
         if self.can_create_atomically:
