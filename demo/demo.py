@@ -23,10 +23,12 @@ console = Console(width=None if sys.stdout.isatty() else 110)
 
 
 def step(title: str) -> None:
+    """Print the heading of a step."""
     console.rule(f"[bold]{title}", align="left")
 
 
 def show(rows: pa.Table) -> None:
+    """Print rows as a table."""
     grid = Grid(header_style="bold cyan")
     for name in rows.column_names:
         grid.add_column(name)
@@ -36,6 +38,7 @@ def show(rows: pa.Table) -> None:
 
 
 def without_java(table: lw.Table) -> None:
+    """Read with Arrow alone, in every mode."""
     step("The table")
     definition = table.definition
     console.print(
@@ -85,6 +88,7 @@ def without_java(table: lw.Table) -> None:
 
 
 def on_spark(table: lw.Table) -> None:
+    """Read the same on a local Spark session."""
     step("The same on Spark: table.scan().to_spark(spark)")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
@@ -109,6 +113,7 @@ def on_spark(table: lw.Table) -> None:
 
 
 def main() -> None:
+    """Unpack the table and read it."""
     with tempfile.TemporaryDirectory() as folder:
         with zipfile.ZipFile(ORDERS) as bundle:
             bundle.extractall(folder)

@@ -12,6 +12,8 @@ cost nothing there.
 import importlib
 from typing import TYPE_CHECKING
 
+from lakewright.model.version import VERSION
+
 if TYPE_CHECKING:
     from lakewright.api.creating import create_table
     from lakewright.api.lake import Lake, connect
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from lakewright.model.expression.build import col, lit
     from lakewright.table.merge.merger import RecordMerger, register_merger
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOME = {
     "Lake": "api.lake",

@@ -457,6 +457,18 @@ def test_a_walk_or_a_list_can_be_left_early(wide: tuple[Storage, set[str]]):
     assert threading.active_count() <= threads
 
 
+def test_an_empty_folder_may_be_asked_for_twice(storage: Storage, subject: Subject):
+    for _ in range(2):
+        storage.ensure_folder("a/b/c")
+    assert list(storage.list("a", recursive=True)) == []
+    if subject.on_disk:
+        assert storage.folders("a/b") == ["a/b/c"]
+    storage.write("a/b/c/file", b"x")
+    assert storage.read("a/b/c/file") == b"x"
+    with pytest.raises(InvalidPath):
+        storage.ensure_folder("../outside")
+
+
 def test_create_only_where_nothing_is(storage: Storage):
     assert storage.create("a/f", b"first") is True
     assert storage.create("a/f", b"second") is False

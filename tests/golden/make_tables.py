@@ -316,7 +316,11 @@ def changes_compacted(t: Maker) -> None:
     """A change stream with a compaction in the middle, and a deleted partition."""
     t.put([order(i) for i in range(4)])
     t.put([order(0, 1), order(4, 1)])
-    t.call("run_compaction", op="scheduleandexecute", options="hoodie.compact.inline.max.delta.commits=1")
+    t.call(
+        "run_compaction",
+        op="scheduleandexecute",
+        options="hoodie.compact.inline.max.delta.commits=1",
+    )
     t.put([order(0, 2), order(1, 2)])
     t.put([order(3, 3)], "delete")
     t.put([], "delete_partition", datasource__write__partitions__to__delete="city=lima")
@@ -331,19 +335,27 @@ CREATE = (
 
 def _merge(t: Maker, kind: str, ordering: str) -> None:
     t.sql(CREATE % (kind, ordering))
-    t.sql("INSERT INTO {t} SELECT 1, 'a', 10.0, 1, 100L UNION ALL SELECT 2, 'b', 20.0, 2, 100L "
-          "UNION ALL SELECT 3, 'c', 30.0, 3, 100L UNION ALL SELECT 4, 'd', 40.0, 4, 100L")
-    t.sql("MERGE INTO {t} USING (SELECT 1 AS id, 11.0 AS price, 101L AS ts UNION ALL "
-          "SELECT 2, 22.0, 90L) s ON {t}.id = s.id "
-          "WHEN MATCHED THEN UPDATE SET price = s.price, ts = s.ts")
-    t.sql("MERGE INTO {t} USING (SELECT 1 AS id, 'A' AS name, 102L AS ts UNION ALL "
-          "SELECT 3, 'C', 102L) s ON {t}.id = s.id "
-          "WHEN MATCHED THEN UPDATE SET name = s.name, ts = s.ts")
+    t.sql(
+        "INSERT INTO {t} SELECT 1, 'a', 10.0, 1, 100L UNION ALL SELECT 2, 'b', 20.0, 2, 100L "
+        "UNION ALL SELECT 3, 'c', 30.0, 3, 100L UNION ALL SELECT 4, 'd', 40.0, 4, 100L"
+    )
+    t.sql(
+        "MERGE INTO {t} USING (SELECT 1 AS id, 11.0 AS price, 101L AS ts UNION ALL "
+        "SELECT 2, 22.0, 90L) s ON {t}.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET price = s.price, ts = s.ts"
+    )
+    t.sql(
+        "MERGE INTO {t} USING (SELECT 1 AS id, 'A' AS name, 102L AS ts UNION ALL "
+        "SELECT 3, 'C', 102L) s ON {t}.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET name = s.name, ts = s.ts"
+    )
     t.sql("UPDATE {t} SET qty = qty + 10, ts = ts + 10 WHERE id >= 3")
     t.sql("DELETE FROM {t} WHERE id = 4")
-    t.sql("MERGE INTO {t} USING (SELECT 3 AS id, 5 AS qty, 200L AS ts, 'x' AS name, 0.5 AS price "
-          "UNION ALL SELECT 9, 9, 200L, 'n', 9.5) s ON {t}.id = s.id WHEN MATCHED THEN UPDATE SET "
-          "qty = s.qty, ts = s.ts WHEN NOT MATCHED THEN INSERT *")
+    t.sql(
+        "MERGE INTO {t} USING (SELECT 3 AS id, 5 AS qty, 200L AS ts, 'x' AS name, 0.5 AS price "
+        "UNION ALL SELECT 9, 9, 200L, 'n', 9.5) s ON {t}.id = s.id WHEN MATCHED THEN UPDATE SET "
+        "qty = s.qty, ts = s.ts WHEN NOT MATCHED THEN INSERT *"
+    )
     if kind == "cow":  # over partial log blocks Hudi's incremental reader returns garbage
         t.windows = [(0, None)]
 
@@ -369,15 +381,21 @@ def merged(t: Maker) -> None:
 def _evolve(t: Maker, kind: str) -> None:
     drop = "datasource__write__schema__allow__auto__evolution__column__drop"
     t.set(schema__on__read__enable="true", **{drop: "true"})
-    t.sql("CREATE TABLE {t} (id int, a int, b string, c float, st struct<x:int,y:string>, ts long) "
-          f"USING hudi LOCATION '{{path}}' TBLPROPERTIES (primaryKey='id', type='{kind}', preCombineField='ts')")
-    t.sql("INSERT INTO {t} SELECT 1, 10, 'one', cast(0.1 as float), named_struct('x', 1, 'y', 'p'), 100L "
-          "UNION ALL SELECT 2, 20, 'two', cast(2.5 as float), named_struct('x', 2, 'y', 'q'), 100L")
+    t.sql(
+        "CREATE TABLE {t} (id int, a int, b string, c float, st struct<x:int,y:string>, ts long) "
+        f"USING hudi LOCATION '{{path}}' TBLPROPERTIES (primaryKey='id', type='{kind}', preCombineField='ts')"
+    )
+    t.sql(
+        "INSERT INTO {t} SELECT 1, 10, 'one', cast(0.1 as float), named_struct('x', 1, 'y', 'p'), 100L "
+        "UNION ALL SELECT 2, 20, 'two', cast(2.5 as float), named_struct('x', 2, 'y', 'q'), 100L"
+    )
     t.sql("ALTER TABLE {t} RENAME COLUMN b TO bb")
     t.sql("ALTER TABLE {t} ALTER COLUMN a TYPE bigint")
     t.sql("ALTER TABLE {t} ADD COLUMNS (d string AFTER a)")
-    t.sql("INSERT INTO {t} SELECT 2, 200L, 'dd', 'TWO', cast(0.3 as float), named_struct('x', 5, 'y', 'r'), 101L "
-          "UNION ALL SELECT 3, 300L, 'd3', 'three', null, null, 101L")
+    t.sql(
+        "INSERT INTO {t} SELECT 2, 200L, 'dd', 'TWO', cast(0.3 as float), named_struct('x', 5, 'y', 'r'), 101L "
+        "UNION ALL SELECT 3, 300L, 'd3', 'three', null, null, 101L"
+    )
     t.sql("ALTER TABLE {t} RENAME COLUMN st.x TO xx")
     t.sql("ALTER TABLE {t} ALTER COLUMN c TYPE double")
     t.sql("ALTER TABLE {t} DROP COLUMN d")
@@ -403,14 +421,26 @@ TYPED = {
     "yes": ("boolean", [True, False, None]),
     "dec": ("decimal(10,3)", [decimal.Decimal("12.500"), decimal.Decimal("-0.001"), None]),
     "dbl": ("double", [1e10, 0.1, 1.5e-7]),
-    "when": ("timestamp", [dt.datetime(2024, 2, 29, 13, 14, 15, 123456), dt.datetime(1970, 1, 1), None]),
+    "when": (
+        "timestamp",
+        [dt.datetime(2024, 2, 29, 13, 14, 15, 123456), dt.datetime(1970, 1, 1), None],
+    ),
 }
 
 
-@recipe(**{f"partitioned_by_{name}": {"datasource__write__partitionpath__field": name} for name in TYPED},
-        **{f"partitioned_plain_{name}": {"datasource__write__partitionpath__field": name,
-                                         "datasource__write__hive_style_partitioning": "false"}
-           for name in ("day", "num", "dec")})
+@recipe(
+    **{
+        f"partitioned_by_{name}": {"datasource__write__partitionpath__field": name}
+        for name in TYPED
+    },
+    **{
+        f"partitioned_plain_{name}": {
+            "datasource__write__partitionpath__field": name,
+            "datasource__write__hive_style_partitioning": "false",
+        }
+        for name in ("day", "num", "dec")
+    },
+)
 def partitioned(t: Maker) -> None:
     """Partition columns of every simple type, nulls among them."""
     name = t.settings["hoodie.datasource.write.partitionpath.field"]
@@ -446,9 +476,19 @@ def _timed(kind: str, form: str, hive: str, **other: str) -> dict[str, str]:
 
 @recipe(
     timed_seconds_mor=_timed("UNIX_TIMESTAMP", "yyyy-MM-dd", "true", **MOR),
-    timed_text=_timed("DATE_STRING", "yyyy/MM/dd", "false", keygen__timebased__input__dateformat="yyyy-MM-dd'T'HH:mm:ss"),
-    timed_custom=_timed("EPOCHMILLISECONDS", "yyyy/MM", "true", datasource__write__keygenerator__class=CUSTOM,
-                        datasource__write__partitionpath__field="city:SIMPLE,moment:TIMESTAMP"),
+    timed_text=_timed(
+        "DATE_STRING",
+        "yyyy/MM/dd",
+        "false",
+        keygen__timebased__input__dateformat="yyyy-MM-dd'T'HH:mm:ss",
+    ),
+    timed_custom=_timed(
+        "EPOCHMILLISECONDS",
+        "yyyy/MM",
+        "true",
+        datasource__write__keygenerator__class=CUSTOM,
+        datasource__write__partitionpath__field="city:SIMPLE,moment:TIMESTAMP",
+    ),
 )
 def timed(t: Maker) -> None:
     """Partition paths made of formatted times."""
@@ -476,10 +516,14 @@ ORDERINGS = {
 }
 
 
-@recipe(**{f"ordered_by_{n}": {**MOR, "datasource__write__precombine__field": n} for n in ORDERINGS},
-        ordered_by_stamp_v6={**MOR, **V6, "datasource__write__precombine__field": "stamp"},
-        ordered_by_two_cow={"datasource__write__precombine__field": "word,small",
-                            "table__ordering__fields": "word,small"})
+@recipe(
+    **{f"ordered_by_{n}": {**MOR, "datasource__write__precombine__field": n} for n in ORDERINGS},
+    ordered_by_stamp_v6={**MOR, **V6, "datasource__write__precombine__field": "stamp"},
+    ordered_by_two_cow={
+        "datasource__write__precombine__field": "word,small",
+        "table__ordering__fields": "word,small",
+    },
+)
 def ordered(t: Maker) -> None:
     """Ordering columns of every type: late, equal and newer updates, soft and hard deletes."""
     names = t.settings["hoodie.datasource.write.precombine.field"].split(",")
@@ -501,12 +545,29 @@ PAYLOAD = "org.apache.hudi.common.model."
 
 
 @recipe(
-    filled_mor={**MOR, "datasource__write__payload__class": PAYLOAD + "OverwriteNonDefaultsWithLatestAvroPayload"},
+    filled_mor={
+        **MOR,
+        "datasource__write__payload__class": PAYLOAD + "OverwriteNonDefaultsWithLatestAvroPayload",
+    },
     partial_mor={**MOR, "datasource__write__payload__class": PAYLOAD + "PartialUpdateAvroPayload"},
-    partial_mor_v6={**MOR, **V6, "datasource__write__payload__class": PAYLOAD + "PartialUpdateAvroPayload"},
-    latest_mor_v6={**MOR, **V6, "datasource__write__payload__class": PAYLOAD + "OverwriteWithLatestAvroPayload"},
-    default_mor_v6={**MOR, **V6, "datasource__write__payload__class": PAYLOAD + "DefaultHoodieRecordPayload"},
-    filled_cow={"datasource__write__payload__class": PAYLOAD + "OverwriteNonDefaultsWithLatestAvroPayload"},
+    partial_mor_v6={
+        **MOR,
+        **V6,
+        "datasource__write__payload__class": PAYLOAD + "PartialUpdateAvroPayload",
+    },
+    latest_mor_v6={
+        **MOR,
+        **V6,
+        "datasource__write__payload__class": PAYLOAD + "OverwriteWithLatestAvroPayload",
+    },
+    default_mor_v6={
+        **MOR,
+        **V6,
+        "datasource__write__payload__class": PAYLOAD + "DefaultHoodieRecordPayload",
+    },
+    filled_cow={
+        "datasource__write__payload__class": PAYLOAD + "OverwriteNonDefaultsWithLatestAvroPayload"
+    },
 )
 def payloads(t: Maker) -> None:
     """Merge rules that are named by a payload class."""
@@ -527,12 +588,19 @@ def bare(t: Maker) -> None:
 
 
 @recipe(
-    unpartitioned_mor={**MOR, "datasource__write__partitionpath__field": "",
-                       "datasource__write__keygenerator__class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator"},
+    unpartitioned_mor={
+        **MOR,
+        "datasource__write__partitionpath__field": "",
+        "datasource__write__keygenerator__class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+    },
     small_files_mor={**MOR, "parquet__small__file__limit": "104857600"},
     small_files_cow={"parquet__small__file__limit": "104857600"},
-    indexed_mor={**MOR, "metadata__enable": "true", "metadata__record__index__enable": "true",
-                 "index__type": "RECORD_INDEX"},
+    indexed_mor={
+        **MOR,
+        "metadata__enable": "true",
+        "metadata__record__index__enable": "true",
+        "index__type": "RECORD_INDEX",
+    },
     blocks_parquet_v6={**MOR, **V6, "logfile__data__block__format": "parquet"},
 )
 def plain(t: Maker) -> None:
@@ -555,12 +623,20 @@ def without_partition_columns(t: Maker) -> None:
 @recipe(nested_evolved_mor=MOR, nested_evolved_cow={})
 def nested_evolved(t: Maker) -> None:
     """Members added inside structs, lists of structs and map values."""
-    t.schema = f"{SHOP}, who struct<a:int>, lines array<struct<s:string>>, m map<string,struct<k:int>>"
+    t.schema = (
+        f"{SHOP}, who struct<a:int>, lines array<struct<s:string>>, m map<string,struct<k:int>>"
+    )
     t.put([order(i, who=(i,), lines=[("x",)], m={"p": (i,)}) for i in range(3)])
-    t.schema = (f"{SHOP}, who struct<a:bigint,b:string>, lines array<struct<s:string,q:int>>, "
-                "m map<string,struct<k:bigint,l:string>>, extra string")
-    t.put([order(1, 1, who=(1 << 40, "b"), lines=[("y", 2)], m={"p": (1 << 40, "l")}, extra="e"),
-           order(4, 1, who=None, lines=[], m={}, extra=None)])
+    t.schema = (
+        f"{SHOP}, who struct<a:bigint,b:string>, lines array<struct<s:string,q:int>>, "
+        "m map<string,struct<k:bigint,l:string>>, extra string"
+    )
+    t.put(
+        [
+            order(1, 1, who=(1 << 40, "b"), lines=[("y", 2)], m={"p": (1 << 40, "l")}, extra="e"),
+            order(4, 1, who=None, lines=[], m={}, extra=None),
+        ]
+    )
     t.windows = [(0, None)]
 
 
@@ -579,9 +655,15 @@ def restored(t: Maker) -> None:
 @recipe(archived_mor_v6={**MOR, **V6}, archived_mor_v8={**MOR, **V8}, archived_commits={})
 def archived(t: Maker) -> None:
     """Instants in the archive; windows that begin before the active timeline."""
-    t.set(clean__automatic="true", clean__commits__retained="2", archive__automatic="true",
-          keep__min__commits="3", keep__max__commits="4", commits__archival__batch="1",
-          timeline__compaction__batch__size="3")
+    t.set(
+        clean__automatic="true",
+        clean__commits__retained="2",
+        archive__automatic="true",
+        keep__min__commits="3",
+        keep__max__commits="4",
+        commits__archival__batch="1",
+        timeline__compaction__batch__size="3",
+    )
     if "mor" in t.name:
         t.set(compact__inline="true", compact__inline__max__delta__commits="3")
     for rev in range(10):
@@ -659,7 +741,10 @@ def main() -> None:
         )
         pack(maker.path, arguments.out / f"{name}.zip")
         count = len(described["snapshot"])
-        print(f"{name}: {count} rows, {(arguments.out / f'{name}.zip').stat().st_size} bytes", flush=True)
+        print(
+            f"{name}: {count} rows, {(arguments.out / f'{name}.zip').stat().st_size} bytes",
+            flush=True,
+        )
     spark.stop()
     shutil.rmtree(root)
     if failed:

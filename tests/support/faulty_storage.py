@@ -104,6 +104,9 @@ class FaultyStorage:
     ) -> Iterator[Folder]:
         return self._call("walk", folder, lambda: self.inner.walk(folder, sizes=sizes, skip=skip))
 
+    def ensure_folder(self, path: str) -> None:
+        self._call("ensure_folder", path, lambda: self.inner.ensure_folder(path))
+
     def create(self, path: str, data: bytes) -> bool:
         return self._call("create", path, lambda: self.inner.create(path, data))
 

@@ -39,6 +39,7 @@ def plan_create(
         raise Invalid(f"table version {version} cannot be created.", next_step="Allowed: 6, 9.")
     _check_columns(descriptor)
     mode = merge_mode or _default_mode(descriptor.ordering)
+    path = ",".join(descriptor.partition_by)
     _check_mode(mode, descriptor.ordering)
     properties = {
         **_identity(descriptor.table_id),
@@ -50,7 +51,7 @@ def plan_create(
         "hoodie.datasource.write.partitionpath.urlencode": str(url_encode).lower(),
         "hoodie.datasource.write.drop.partition.columns": "false",
         "hoodie.table.timeline.timezone": "UTC",
-        **({"hoodie.table.partition.fields": p} if (p := ",".join(descriptor.partition_by)) else {}),
+        **({"hoodie.table.partition.fields": path} if path else {}),
         **(_version_6(descriptor, mode) if version == 6 else _version_9(descriptor, mode)),
         **_own_properties(descriptor.properties),
     }

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from lakewright.actions.create import CreatePlan, plan_create
 from lakewright.actions.create import create_table as create_at
@@ -13,7 +13,7 @@ from lakewright.model.table import MergeMode, TableDescriptor, TableId, TableTyp
 from lakewright.storage.open import open_storage
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from lakewright.engine.spark.names import SparkSession
 
 Choice = TypeVar("Choice", TableType, MergeMode)
 
@@ -40,7 +40,7 @@ class CreateOptions(TypedDict, total=False):
 def create_table(
     path: str | os.PathLike[str],
     *,
-    schema: Any,
+    schema: object,
     key: str | Sequence[str],
     options: Mapping[str, str] | None = None,
     spark: "SparkSession | None" = None,
@@ -59,7 +59,7 @@ def create_table(
 
 
 def plan_table(
-    table: TableId, schema: Any, key: str | Sequence[str], details: CreateOptions
+    table: TableId, schema: object, key: str | Sequence[str], details: CreateOptions
 ) -> CreatePlan:
     """Check what the user said of a new table; nothing is written."""
     if unknown := sorted(set(details) - set(CreateOptions.__annotations__)):

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from lakewright.api.creating import CreateOptions, plan_table
 from lakewright.api.table import Table
@@ -10,7 +10,7 @@ from lakewright.catalog.filesystem import FilesystemCatalog, parse_table_name
 from lakewright.catalog.port import Catalog
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from lakewright.engine.spark.names import SparkSession
 
 
 class Lake:
@@ -21,7 +21,12 @@ class Lake:
         self._spark = spark
 
     def create_table(
-        self, name: str, *, schema: Any, key: str | Sequence[str], **details: Unpack[CreateOptions]
+        self,
+        name: str,
+        *,
+        schema: object,
+        key: str | Sequence[str],
+        **details: Unpack[CreateOptions],
     ) -> Table:
         """Create an empty table; the arguments are those of ``lakewright.create_table``."""
         table = parse_table_name(name)

@@ -8,7 +8,7 @@ from lakewright.api.table import Table
 from lakewright.storage.open import open_storage
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from lakewright.engine.spark.names import SparkSession
 
 
 def open_table(

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import duckdb
     import pandas
     import polars
-    from pyspark.sql import DataFrame, SparkSession
+
+    from lakewright.engine.spark.names import DataFrame, SparkSession
 
 
 class Scan:
@@ -77,16 +78,16 @@ class Scan:
 
     def to_polars(self) -> "polars.DataFrame":
         """Read all rows into a polars frame."""
-        polars = load_extra("polars", "polars", "to_polars()")
-        frame: polars.DataFrame = polars.from_arrow(self.to_arrow())
+        module = load_extra("polars", "polars", "to_polars()")
+        frame: polars.DataFrame = module.from_arrow(self.to_arrow())
         return frame
 
     def to_duckdb(
         self, connection: "duckdb.DuckDBPyConnection | None" = None
     ) -> "duckdb.DuckDBPyRelation":
         """Return the rows as a DuckDB relation over an Arrow table."""
-        duckdb = load_extra("duckdb", "duckdb", "to_duckdb()")
-        relation: duckdb.DuckDBPyRelation = (connection or duckdb).from_arrow(self.to_arrow())
+        module = load_extra("duckdb", "duckdb", "to_duckdb()")
+        relation: duckdb.DuckDBPyRelation = (connection or module).from_arrow(self.to_arrow())
         return relation
 
     def to_spark(self, spark: "SparkSession | None" = None) -> "DataFrame":
@@ -110,4 +111,3 @@ class Scan:
     def _repr_html_(self) -> str:
         head = html.escape(f"{self._name}: {self._request.describe()}")
         return f"<b>Scan</b> {head}<pre>{html.escape(self.explain())}</pre>"
-

@@ -11,7 +11,7 @@ from lakewright.model.errors import Invalid
 from lakewright.model.schema import Schema, Struct
 
 
-def read_schema(value: Any) -> Schema:
+def read_schema(value: Any) -> Schema:  # noqa: ANN401 - judged by what it is
     """Turn any of the accepted forms into a schema; anything else is refused by name."""
     match value:
         case Struct():

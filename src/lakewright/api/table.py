@@ -22,7 +22,7 @@ from lakewright.table.state import TableState, open_state, table_def
 from lakewright.timeline.view import TimelineView
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from lakewright.engine.spark.names import SparkSession
 
 PointInTime = str | dt.datetime | dt.date
 _MODES = {
@@ -109,7 +109,9 @@ class Table:
         """
         if mode not in _MODES:
             raise Invalid(
-                f"mode {mode!r} is not known.", next_step=f"Allowed: {', '.join(_MODES)}.", mode=mode
+                f"mode {mode!r} is not known.",
+                next_step=f"Allowed: {', '.join(_MODES)}.",
+                mode=mode,
             )
         state = self._state()
         request = ScanRequest(
@@ -147,7 +149,7 @@ class Table:
         return self._scan(state, request)
 
     def changes(self, start: PointInTime | None = None, end: PointInTime | None = None) -> Scan:
-        """Read the change stream of a window: ``op`` (i, u, d), ``ts_ms``, ``before``, ``after``."""
+        """Read the changes of a window: ``op`` (i, u, d), ``ts_ms``, ``before``, ``after``."""
         state = self._state()
         request = ScanRequest(
             mode=ReadingMode.CDC, start=_point(state, start), end=_point(state, end)

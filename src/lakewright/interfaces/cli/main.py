@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-import lakewright
 from lakewright.interfaces.cli import tables
 from lakewright.interfaces.cli.logs import LogFormat, configure
 from lakewright.interfaces.cli.output import plain
 from lakewright.model.errors import LakewrightError
+from lakewright.model.version import VERSION
 
 app = typer.Typer(
     name="lakewright",
@@ -28,13 +28,13 @@ for verb in tables.TOP_LEVEL:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        sys.stdout.write(f"lakewright {lakewright.__version__}\n")
+        sys.stdout.write(f"lakewright {VERSION}\n")
         raise typer.Exit
 
 
 @app.callback()
 def options(
-    version: Annotated[  # noqa: ARG001 - its callback answers
+    version: Annotated[  # its callback answers
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
     verbose: Annotated[

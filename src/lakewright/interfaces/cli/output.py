@@ -10,12 +10,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table as Grid
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
 
 
 class Output(StrEnum):
@@ -78,7 +77,7 @@ def _emit_csv(columns: Sequence[str], rows: Iterable[Row]) -> None:
         writer.writerow(_csv_cell(row.get(c)) for c in columns)
 
 
-def emit_facts(facts: Mapping[str, Any], output: Output, *, title: str) -> None:
+def emit_facts(facts: Mapping[str, object], output: Output, *, title: str) -> None:
     """Print named facts: two columns for people, one object for programs."""
     if output is Output.json:
         sys.stdout.write(json.dumps(plain(facts), indent=1, ensure_ascii=False) + "\n")
@@ -95,7 +94,7 @@ def emit_facts(facts: Mapping[str, Any], output: Output, *, title: str) -> None:
             Console().print(grid)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Turn a value into what JSON knows: times as ISO text, decimals as text, bytes as base64."""
     match value:
         case None | bool() | int() | str():
@@ -116,13 +115,13 @@ def plain(value: Any) -> Any:
             return str(value)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     shown = plain(value)
     if isinstance(shown, dict | list):
         return json.dumps(shown, ensure_ascii=False)
     return "" if shown is None else str(shown)
 
 
-def _csv_cell(value: Any) -> Any:
+def _csv_cell(value: object) -> object:
     shown = plain(value)
     return json.dumps(shown, ensure_ascii=False) if isinstance(shown, dict | list) else shown

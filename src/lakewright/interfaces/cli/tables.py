@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
+import pyarrow as pa
 import typer
 
 from lakewright.interfaces.cli.output import Output, emit, emit_facts
@@ -68,8 +69,8 @@ def timeline(
 @app.command()
 def partitions(path: Path, output: As = Output.table, limit: Limit = None) -> None:
     """Show the partitions that hold live files."""
-    rows = ({"partition": p.path, **p.values} for p in open_table(path).partitions())
     table = open_table(path)
+    rows = ({"partition": p.path, **p.values} for p in table.partitions())
     emit(("partition", *table.definition.partition_by), rows, output, limit=limit)
 
 
@@ -82,7 +83,7 @@ def files(path: Path, as_of: AsOf = None, output: As = Output.table, limit: Limi
     emit(columns, rows, output, limit=limit)
 
 
-def _slice_row(file_slice: FileSlice) -> dict[str, Any]:
+def _slice_row(file_slice: FileSlice) -> dict[str, object]:
     return {
         "partition": file_slice.group.partition,
         "file_id": file_slice.group.file_id,
@@ -120,7 +121,7 @@ def scan(
     """Read rows: all, some, as of an instant, changed since one, or as a change stream."""
     table = open_table(path)
     names = [c.strip() for c in columns.split(",")] if columns else None
-    if (until or changes) and as_of or since and as_of:
+    if as_of and (since or until or changes):
         raise Invalid("--as-of does not go with --since, --until or --changes.")
     if changes:
         if where or names:
@@ -138,7 +139,7 @@ def scan(
     emit(query.schema.names, _rows(query.to_batches()), output, limit=limit)
 
 
-def _rows(batches: Iterator[Any]) -> Iterator[dict[str, Any]]:
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, object]]:
     for batch in batches:
         yield from batch.to_pylist(maps_as_pydicts="lossy")
 
