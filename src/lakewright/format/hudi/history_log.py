@@ -1,8 +1,9 @@
 """Layout 1's archive: log files of Avro blocks, one entry per instant and state."""
 
+import itertools
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import IO
@@ -29,12 +30,12 @@ _AVRO = 2
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an entry lies: its file, its bytes, and the block that holds its schema."""
+    """Where an entry lies: its file and bytes; and the schema that it was written with."""
 
     path: str
     offset: int
     length: int
-    block: LogBlock
+    schema: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,8 @@ def read_log(storage: Storage, folder: str, after: str | None = None) -> Iterato
     The files are read twice: once to learn where each instant lies, because several archivers
     need not have written in order, and once to return the bodies.
     """
-    found = _index(storage, folder, after or "")
     with _Reader(storage) as reader:
+        found = _index(reader, archive_files(storage, folder), after or "")
         for (time, action), places in sorted(found.items()):
             if places.completed is None:
                 continue
@@ -62,21 +63,19 @@ def read_log(storage: Storage, folder: str, after: str | None = None) -> Iterato
             yield ArchivedInstant(instant, _metadata(entry), _plan(plan) if plan else None)
 
 
-def _index(storage: Storage, folder: str, after: str) -> dict[tuple[str, Action], _Found]:
+def _index(reader: "_Reader", paths: Sequence[str], after: str) -> dict[tuple[str, Action], _Found]:
     found: dict[tuple[str, Action], _Found] = {}
-    for path in archive_files(storage, folder):
-        with _Reader(storage) as reader:
-            for place in reader.places(path):
-                entry = reader.entry(place)
-                action = _ACTIONS.get(entry.action or "")
-                if action is None or entry.time is None or entry.time <= after:
-                    continue
-                key = (entry.time, action.completes_as)
-                seen = found.get(key, _Found())
-                if entry.state in (None, "COMPLETED"):
-                    found[key] = replace(seen, completed=place)
-                elif _plan(entry) is not None and entry.state == "REQUESTED":
-                    found[key] = replace(seen, plan=place)
+    for place in itertools.chain.from_iterable(map(reader.places, paths)):
+        entry = reader.entry(place)
+        action = _ACTIONS.get(entry.action or "")
+        if action is None or entry.time is None or entry.time <= after:
+            continue
+        key = (entry.time, action.completes_as)
+        seen = found.get(key, _Found())
+        if entry.state in (None, "COMPLETED"):
+            found[key] = replace(seen, completed=place)
+        elif entry.state == "REQUESTED" and _is_planned(entry):
+            found[key] = replace(seen, plan=place)
     return found
 
 
@@ -100,6 +99,8 @@ class _Reader:
         self._stack = ExitStack()
         self._path: str | None = None
         self._file: IO[bytes] | None = None
+        # Every block repeats the schema; one copy of each text is enough for all places.
+        self._schemas: dict[str, str] = {}
 
     def __enter__(self) -> "_Reader":
         return self
@@ -120,10 +121,11 @@ class _Reader:
         if stat is None:
             return
         for block in scan_blocks(self._open(path), stat.size, path):
-            if block.kind is BlockKind.AVRO_DATA and block.schema_text is not None:
-                yield from self._entries(path, block)
+            text = block.schema_text
+            if block.kind is BlockKind.AVRO_DATA and text is not None:
+                yield from self._entries(path, block, self._schemas.setdefault(text, text))
 
-    def _entries(self, path: str, block: LogBlock) -> Iterator[_Place]:
+    def _entries(self, path: str, block: LogBlock, schema: str) -> Iterator[_Place]:
         offset, end = block.content_offset, block.content_offset + block.content_length
         version, count = struct.unpack(">ii", self._read(path, offset, 8, end))
         if version != CONTENT_VERSION:
@@ -133,7 +135,7 @@ class _Reader:
             (length,) = struct.unpack(">i", self._read(path, offset, 4, end))
             if not 0 <= length <= end - offset - 4:
                 raise _damaged(path, offset, f"an entry of {length} bytes")
-            yield _Place(path, offset + 4, length, block)
+            yield _Place(path, offset + 4, length, schema)
             offset += 4 + length
 
     def _read(self, path: str, offset: int, length: int, end: int) -> bytes:
@@ -148,8 +150,7 @@ class _Reader:
         """Decode one entry."""
         end = place.offset + place.length
         datum = self._read(place.path, place.offset, place.length, end)
-        decoder = EntryDecoder(place.block.schema_text or "", place.path)
-        return decoder.decode(datum, place.offset)
+        return EntryDecoder(place.schema, place.path).decode(datum, place.offset)
 
 
 def _damaged(path: str, offset: int, why: str) -> Corrupt:
@@ -174,6 +175,10 @@ def _metadata(entry: ArchivedEntry) -> bytes | None:
     if entry.savepoint is not None:
         return encode_savepoint(entry.savepoint)
     return None if entry.index_commit is None else encode_index_commit(entry.index_commit)
+
+
+def _is_planned(entry: ArchivedEntry) -> bool:
+    return any((entry.clean_plan, entry.compaction_plan, entry.replace_plan))
 
 
 def _plan(entry: ArchivedEntry) -> bytes | None:

@@ -29,7 +29,9 @@ _LAST_LEVEL = 9
 #: Files together larger than this are not merged, which bounds the memory of a merge.
 _MAX_MERGE_BYTES = 256 << 20
 _KEPT_MANIFESTS = 3
-_BATCH_ROWS = 64
+#: One row may hold the whole body of a commit of 100,000 files, so few are held at once.
+_BATCH_ROWS = 16
+_GROUP_BYTES = 16 << 20
 _ACTIONS = {action.value: action for action in Action}
 
 
@@ -269,22 +271,32 @@ def _store_file(
 ) -> LsmFile:
     out = io.BytesIO()
     first = last = ""
-    rows: list[dict[str, object]] = []
     with pq.ParquetWriter(out, _SCHEMA, compression="gzip", store_schema=False) as writer:
         writer.add_key_value_metadata(
             {"parquet.avro.schema": _AVRO_SCHEMA, "writer.model.name": "avro"}
         )
-        for entry in entries:
-            first, last = first or entry.instant.requested, entry.instant.requested
-            rows.append(_row(entry))
-            if len(rows) == _BATCH_ROWS:
-                writer.write_table(pa.Table.from_pylist(rows, _SCHEMA))
-                rows = []
-        writer.write_table(pa.Table.from_pylist(rows, _SCHEMA))
+        for group in _groups(entries):
+            first = first or group[0].instant.requested
+            last = group[-1].instant.requested
+            writer.write_table(pa.Table.from_pylist([_row(entry) for entry in group], _SCHEMA))
     data = out.getvalue()
     name = f"{first}_{last}_{level}.parquet"
     storage.write(f"{folder}/{name}", data)
     return LsmFile(name, len(data), first, last, level)
+
+
+def _groups(entries: Iterable[ArchivedInstant]) -> Iterator[list[ArchivedInstant]]:
+    """Cut entries into row groups of bounded size."""
+    group: list[ArchivedInstant] = []
+    size = 0
+    for entry in entries:
+        group.append(entry)
+        size += 200 + len(entry.metadata or b"") + len(entry.plan or b"")
+        if size > _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def _row(entry: ArchivedInstant) -> dict[str, object]:

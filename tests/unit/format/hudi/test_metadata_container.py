@@ -180,6 +180,15 @@ def test_a_deep_schema_is_refused() -> None:
         decode_commit(file_of(record(("a", deep)), b"\x00"), "")
 
 
+def test_records_in_records_without_a_byte_of_their_own_are_refused() -> None:
+    kind: Any = "int"
+    for level in range(5):
+        fields = [{"name": "f", "type": kind}]
+        kind = {"type": "record", "name": f"R{level}", "fields": fields}
+    with pytest.raises(Corrupt, match="too deeply"):
+        decode_commit(file_of(record(("a", {"type": "array", "items": kind})), b"\x00"), "")
+
+
 def test_a_schema_of_megabytes_is_refused() -> None:
     with pytest.raises(Corrupt, match="schema of"):
         decode_commit(file_of(b" " * (2 << 20), b""), "")

@@ -18,6 +18,8 @@ from lakewright.model.errors import Corrupt
 
 _MAX_NODES = 5_000
 _MAX_DEPTH = 40
+#: Records directly inside records add no bytes, so many levels of them would be a bomb.
+_MAX_BARE_LEVELS = 3
 _PRIMITIVES = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
 _FITS = {
     "string": frozenset({"string", "enum"}),
@@ -45,6 +47,7 @@ class _Cleaner:
     def __init__(self) -> None:
         self.named: dict[str, Raw] = {}
         self._open: set[str] = set()
+        self._levels: dict[str, int] = {}
         self._nodes = 0
 
     def clean(self, schema: Raw, namespace: str, depth: int) -> Raw:
@@ -118,7 +121,14 @@ class _Cleaner:
                 case _:
                     raise Corrupt(f"the Avro record {name[:100]} has a field without a name.")
         self._open.discard(name)
+        self._levels[name] = 1 + max(self._bare_levels(field["type"]) for field in cleaned)
+        if self._levels[name] > _MAX_BARE_LEVELS:
+            raise Corrupt(f"the Avro record {name[:100]} nests records too deeply.")
         return self._define(name, {"type": "record", "fields": cleaned})
+
+    def _bare_levels(self, schema: Raw) -> int:
+        name = schema.get("name") if isinstance(schema, dict) else schema
+        return self._levels.get(name, 0) if isinstance(name, str) else 0
 
 
 def _full_name(name: str, schema: dict[str, Raw], namespace: str) -> str:
