@@ -109,15 +109,20 @@ def needed_columns(spec: ReadSpec) -> Struct:
     return Struct((*spec.schema.fields, *more))
 
 
-def _shapes(spec: ReadSpec, tasks: Iterable[ReadTask]) -> Mapping[str, Struct]:
-    """Return the schema of the base files of every writing instant."""
+def _shapes(spec: ReadSpec, tasks: Iterable[ReadTask]) -> Mapping[str, Struct | None]:
+    """Return the schema of the base files of every writing instant.
+
+    None for files that call a column otherwise than the table does now: Spark goes by name.
+    """
     samples: dict[str, BaseFile] = {}
     for task in tasks:
         if task.slice.base is not None:
             samples.setdefault(task.slice.base.instant, task.slice.base)
     storage = spec.open_storage()
 
-    def shape(base: BaseFile) -> Struct:
+    def shape(base: BaseFile) -> Struct | None:
+        if spec.history.at(base.instant).renamed:
+            return None
         return from_arrow_schema(read_footer(storage, base.path, base.size).schema)
 
     if len(samples) < 2:
@@ -127,7 +132,10 @@ def _shapes(spec: ReadSpec, tasks: Iterable[ReadTask]) -> Mapping[str, Struct]:
 
 
 def _grouped(
-    tasks: Iterable[ReadTask], columns: Struct, shapes: Mapping[str, Struct], places: "_Places"
+    tasks: Iterable[ReadTask],
+    columns: Struct,
+    shapes: Mapping[str, Struct | None],
+    places: "_Places",
 ) -> tuple[tuple[NativeFiles, ...], tuple[ReadTask, ...]]:
     groups: dict[tuple[Struct, bool], list[ReadTask]] = {}
     left: list[ReadTask] = []
@@ -140,7 +148,7 @@ def _grouped(
             continue
         known = (base.instant, place.by_path)
         if known not in read_as:
-            read_as[known] = _read_as(columns, shapes[base.instant], places.names, place)
+            read_as[known] = _read_as(columns, shapes[base.instant], places, place)
         found = read_as[known]
         if found is None:
             left.append(task)
@@ -187,17 +195,17 @@ class _Places:
         return _Place(by_path=False) if plain and trusted else None
 
 
-def _read_as(
-    columns: Struct, file: Struct, partition_names: frozenset[str], place: _Place
-) -> Struct | None:
+def _read_as(columns: Struct, file: Struct | None, places: _Places, place: _Place) -> Struct | None:
     """Return the columns with the types to ask the file for; None where Spark cannot read it."""
+    if file is None:
+        return None
     fields = []
     for field in columns:
-        if place.by_path and field.name in partition_names:
+        if place.by_path and field.name in places.names:
             fields.append(Field(field.name, as_nullable(field.type)))
             continue
         if field.name not in file:
-            if field.name in partition_names:
+            if field.name in places.names:
                 return None
             kind: DataType | None = field.type
         else:

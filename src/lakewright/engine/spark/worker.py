@@ -4,12 +4,20 @@ import pickle
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import cast
+from zlib import crc32
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from lakewright.actions.tasks.read import ReadSpec, Task, run_task
+from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task, run_task
 from lakewright.format.arrow.schema import to_arrow_schema
-from lakewright.model.schema import Struct
+from lakewright.format.hudi.base_footer import read_footer
+from lakewright.model.schema import LONG, Field, List, Struct
+from lakewright.table.merge.winners import Flags
+
+#: What workers tell about a base file: its number, and a bit for each row that is taken away.
+FILE_BITS = Struct((Field("_lakewright_file", LONG), Field("_lakewright_bits", List(LONG))))
 
 
 def pack(value: object) -> bytes:
@@ -41,3 +49,49 @@ def read_tasks(spec: ReadSpec, tasks: Sequence[Task], shape: Struct) -> Iterator
 def shaped(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     """Return the batch with the target's types; Spark reads batches by their position."""
     return batch if batch.schema.equals(target) else batch.cast(target)
+
+
+def read_replaced(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
+    """Tell which rows of the base files of packed slices are taken away by their logs."""
+    spec, _ = cast("tuple[ReadSpec, None]", unpack(shared))
+    pa.set_cpu_count(1)
+    reader = spec.reader()
+    target = to_arrow_schema(FILE_BITS)
+    for task in cast("Sequence[ReadTask]", unpack(packed)):
+        base = task.slice.base
+        if base is None:
+            continue
+        with reader.overlay(task.slice) as overlay:
+            if overlay is None:
+                gone = np.ones(base_rows(spec, task), dtype=bool)
+            else:
+                gone = overlay.replaced()
+        columns = [[crc32(base.name.encode())], [words(gone)]]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, target, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def read_replacing(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
+    """Stream the rows that the logs of packed slices put in the place of base rows."""
+    spec, shape = cast("tuple[ReadSpec, Struct]", unpack(shared))
+    pa.set_cpu_count(1)
+    reader = spec.reader()
+    target = to_arrow_schema(shape)
+    for task in cast("Sequence[ReadTask]", unpack(packed)):
+        with reader.overlay(task.slice) as overlay:
+            batches = reader.open(task.slice) if overlay is None else overlay.rows()
+            for batch in batches:
+                yield shaped(batch, target)
+
+
+def base_rows(spec: ReadSpec, task: ReadTask) -> int:
+    """Return the number of rows of a slice's base file."""
+    base = task.slice.base
+    return 0 if base is None else read_footer(spec.open_storage(), base.path, base.size).num_rows
+
+
+def words(flags: Flags) -> npt.NDArray[np.int64]:
+    """Return flags as 64-bit words, the first flag in the lowest bit of the first word."""
+    padded = np.zeros(-(-len(flags) // 64) * 64, dtype=bool)
+    padded[: len(flags)] = flags
+    return np.packbits(padded, bitorder="little").view("<i8")

@@ -1,0 +1,99 @@
+"""Slices with logs as native scans: Spark reads the base files, workers read only the logs.
+
+Workers tell, per base file, which rows the logs take away: one bit per row. The bits are joined
+to the scan by the file's name and tested at the row's number in the file. The log records that
+count are a second, small set of rows. Since rows are taken away by their place and not by their
+values, Spark may prune columns and push filters into the scan as it does for plain parquet.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from pyspark.sql import functions as F
+
+from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task
+from lakewright.engine.spark.layout import NativeFiles
+from lakewright.engine.spark.native import conditioned, scan_frame, typed
+from lakewright.engine.spark.schema import worker_form
+from lakewright.engine.spark.tasks import python_frame
+from lakewright.engine.spark.worker import FILE_BITS
+from lakewright.model.files import ReadingMode
+from lakewright.model.options import declare
+from lakewright.model.schema import Struct
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def _choice(text: str) -> str:
+    if text not in ("auto", "workers", "overlay"):
+        raise ValueError(text)
+    return text
+
+
+MERGING = declare(
+    "lakewright.spark.merging",
+    _choice,
+    "auto",
+    doc="Who merges slices with logs: `workers` read base files and logs in Python workers, "
+    "`overlay` lets Spark scan the base files and workers read the logs. `auto` takes workers "
+    "where the columns are named or the table is small, and the overlay elsewhere.",
+    since="0.1",
+    allowed="auto, workers, overlay",
+)
+#: Bytes of base files from which on a second pass over the logs is cheaper than Python rows.
+_WORTHWHILE = 32 << 20
+#: Bytes of base files up to which their bits fit into a broadcast: a row takes some bytes.
+_LARGEST = 64 << 30
+_METADATA = "_metadata"
+_ROW = "_lakewright_row"
+
+
+def wants_overlay(spec: ReadSpec, tasks: tuple[Task, ...], *, columns_known: bool) -> bool:
+    """Decide whether slices with logs are scanned natively."""
+    if spec.mode is not ReadingMode.SNAPSHOT or _METADATA in spec.table_schema:
+        return False
+    choice = MERGING.read(spec.options)
+    if choice != "auto":
+        return choice == "overlay"
+    if columns_known:
+        return False
+    bases = [t.slice.base for t in tasks if isinstance(t, ReadTask) and t.slice.logs]
+    size = sum(base.size for base in bases if base is not None and base.size > 0)
+    return _WORTHWHILE <= size <= _LARGEST
+
+
+def without_twins(files: NativeFiles) -> tuple[NativeFiles, tuple[ReadTask, ...]]:
+    """Split off the slices whose base file cannot be told from another by its checksum."""
+    counts = Counter(file_number(task) for task in files.tasks)
+    if len(counts) == len(files.tasks):
+        return files, ()
+    alone = tuple(t for t in files.tasks if counts[file_number(t)] == 1)
+    twins = tuple(t for t in files.tasks if counts[file_number(t)] > 1)
+    return replace(files, tasks=alone), twins
+
+
+def file_number(task: ReadTask) -> int:
+    """Return the number by which the scan and the workers know the base file of a slice."""
+    return crc32(task.slice.base.name.encode()) if task.slice.base else -1
+
+
+def overlaid_frame(
+    spark: "SparkSession", spec: ReadSpec, files: NativeFiles, columns: Struct
+) -> "DataFrame":
+    """Return the merged rows of slices with logs."""
+    number, bits = (field.name for field in FILE_BITS)
+    scan = scan_frame(spark, spec, files).select(
+        *typed(files, columns),
+        F.crc32(F.col(f"{_METADATA}.file_name")).alias(number),
+        F.col(f"{_METADATA}.row_index").alias(_ROW),
+    )
+    replaced = python_frame(spark, spec, files.tasks, FILE_BITS, "read_replaced", None)
+    word = f"{bits}[cast(shiftright({_ROW}, 6) as int)]"
+    stays = F.expr(f"getbit({word}, cast({_ROW} & 63 as int)) = 0")
+    kept = scan.join(F.broadcast(replaced), number).where(stays)
+    shape = worker_form(spec.schema)
+    rows = python_frame(spark, spec, files.tasks, shape, "read_replacing", shape)
+    return conditioned(kept.drop(number, bits, _ROW), spec).unionAll(rows)
