@@ -94,6 +94,7 @@ def _visibility(state: TableState, as_of: str | None, upto: str | None) -> Visib
         replaced=_replaced(timeline, cut),
         compactions=_compactions(state),
         completion_of=timeline.completion_of,
+        is_archived=timeline.is_committed,
         named_by=_named_by(timeline),
     )
 

@@ -52,7 +52,8 @@ class Visibility:
     ``replaced`` holds the groups that are gone for this reading, ``compactions`` those with an
     unfinished compaction.
 
-    ``completion_of`` knows archived writes too and may have to read the history for them;
+    ``completion_of`` knows archived writes too and may have to read the history for them, as
+    ``is_archived`` may, which is asked about times within the timeline that it does not know;
     ``named_by`` gives the paths that a completed write lists, where its metadata is at hand.
     """
 
@@ -65,6 +66,7 @@ class Visibility:
     replaced: GroupInstants = field(default_factory=dict)
     compactions: GroupInstants = field(default_factory=dict)
     completion_of: Callable[[str], str | None] = field(default=lambda requested: requested)
+    is_archived: Callable[[str], bool] = field(default=lambda requested: False)
     named_by: Callable[[str], frozenset[str]] = field(default=lambda requested: frozenset())
 
     def __post_init__(self) -> None:
@@ -87,11 +89,19 @@ class Visibility:
     def _is_committed(self, instant: str) -> bool:
         if instant in self.completions:
             return True
-        return self.start is not None and instant < self.start and instant not in self.pending
+        if self.start is None or instant in self.pending:
+            return False
+        return instant < self.start or self.is_archived(instant)
 
     def _is_shown(self, instant: str) -> bool:
         if not self.committed[instant]:
             return False
         if self.as_of is not None and instant > self.as_of:
             return False
-        return self.upto is None or self.completions.get(instant, instant) <= self.upto
+        return self.upto is None or self._completed(instant, self.upto) <= self.upto
+
+    def _completed(self, instant: str, upto: str) -> str:
+        known = self.completions.get(instant)
+        if known is None and self.start is not None and upto < self.start:
+            known = self.completion_of(instant)  # the bound itself lies in the archived past
+        return known or instant

@@ -137,14 +137,19 @@ class TimelineView:
         return frozenset(i.requested for i in self.pending() if i.action.completes_as.writes_data)
 
     def is_committed(self, requested: str) -> bool:
-        """Whether files of this instant are part of the table: completed, or archived."""
+        """Whether files of this instant are part of the table: completed, or archived.
+
+        What is older than the timeline counts as archived. A time within it that it does not
+        know was rolled back, or an archiver was at work while the timeline was listed: the
+        history tells which.
+        """
         if requested in self.completions:
             return True
-        return (
-            self.start is not None
-            and requested < self.start
-            and (requested not in self.pending_writes)
-        )
+        if self.start is None or requested in self.pending_writes:
+            return False
+        if requested < self.start:
+            return True
+        return requested < max(self.completions) and (requested in self.with_history().completions)
 
     def completion_of(self, requested: str) -> str | None:
         """When the write took effect; None while it is pending or unknown.
@@ -162,10 +167,10 @@ class TimelineView:
         return tuple(i for i in self.pending() if i.action is Action.COMPACTION)
 
     def is_archived(self, moment: str) -> bool:
-        """Whether ``moment`` lies before all that the active timeline holds."""
-        active = (e.instant.requested for e in self.entries if not e.archived)
-        first = next(active, None)
-        return first is None or moment < first
+        """Whether writes that took effect after ``moment`` may have been archived."""
+        active = (e.instant for e in self.entries if not e.archived)
+        ends = (i.completed for i in active if i.completed and i.action.writes_data)
+        return moment < min(ends, default="9")
 
     # -------------------------------------------------------------------- bodies
 
@@ -234,6 +239,12 @@ class TimelineView:
             f"TimelineView({self.config.name}: {len(self.instants)} instants, "
             f"{pending} pending, latest {last.requested if last else 'none'})"
         )
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        yield "table", self.config.name
+        yield "instants", len(self.instants)
+        yield "pending", len(self.pending())
+        yield "latest", self.latest_data()
 
     def _repr_html_(self) -> str:
         return timeline_html(self.config.name, self.instants)

@@ -188,6 +188,13 @@ def test_archived_logs_ask_the_history_only_when_a_base_could_be_theirs() -> Non
     assert asked == [at(2)]
 
 
+def test_a_window_that_ends_in_the_archived_past_asks_when_writes_completed() -> None:
+    ends = {at(1): at(1), at(2): at(6)}
+    visible = Visibility(2, {at(9): at(9)}, at(9), upto=at(5), completion_of=ends.get)
+    files = listing(base("a", 1), base("a", 2))
+    assert shape(latest_slices(files, visible)) == {"a": (base("a", 1), [])}
+
+
 @BOTH
 def test_of_two_attempts_the_one_that_the_commit_names_counts(layout: int) -> None:
     first, second = base("a", 1, "0-1-9"), base("a", 1, "0-1-10")
