@@ -52,6 +52,8 @@ def compile_condition(bound: BoundExpression) -> OutcomesOf:
             return _membership(_value(child), values, or_null)
         case BoundTextMatch(test, child, BoundLiteral(str() as text)):
             return _text_match(test, compile_span(child), text)
+        case BoundTextMatch(_, _, BoundLiteral(None)):
+            return lambda ranges: NULL
         case BoundLike(child, pattern, escape):
             return _like(compile_span(child), prefix(pattern, escape))
         case BoundIsNull(child):

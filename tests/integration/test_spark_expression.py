@@ -1,0 +1,112 @@
+"""Expressions as Spark columns mean what they mean elsewhere, in every session."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import time
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from lakewright.model.errors import Unsupported
+from lakewright.model.expression.bind import bind
+from lakewright.model.expression.render import to_sql
+from support.expression_strategies import SCHEMA, conditions, rows
+from support.sql_semantics import value_of
+
+pytestmark = pytest.mark.spark
+
+
+def drawn(strategy: st.SearchStrategy[Any], count: int, number: int) -> list[Any]:
+    """The same examples every time, so that one Spark job can be asked about all of them."""
+    found: list[Any] = []
+
+    @seed(number)
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def collect(example: Any) -> None:
+        found.append(example)
+
+    collect()
+    return found
+
+
+@contextmanager
+def session_settings(spark: Any, **changed: str) -> Iterator[None]:
+    names = {"zone": "spark.sql.session.timeZone", "ansi": "spark.sql.ansi.enabled"}
+    before = {names[key]: spark.conf.get(names[key]) for key in changed}
+    try:
+        for key, value in changed.items():
+            spark.conf.set(names[key], value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+@pytest.fixture(scope="module")
+def some_rows() -> list[dict[str, Any]]:
+    return drawn(rows, 40, 7)
+
+
+@pytest.fixture(scope="module")
+def frame(spark: Any, some_rows: list[dict[str, Any]]) -> Any:
+    from lakewright.engine.spark.schema import to_spark_schema
+
+    plain = [
+        (*(_as_number(row[field.name]) for field in SCHEMA), at) for at, row in enumerate(some_rows)
+    ]
+    schema = to_spark_schema(SCHEMA).add("position", "integer")
+    with session_settings(spark, zone="UTC"):
+        return spark.createDataFrame(plain, schema).coalesce(1).cache()
+
+
+def _as_number(value: Any) -> Any:
+    if isinstance(value, time):
+        return ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond
+    return value
+
+
+def answers(frame: Any, bounds: list[Any]) -> list[list[bool | None]]:
+    """The outcome of every condition for every row, in one job."""
+    from lakewright.engine.spark.expression import to_column
+
+    columns = [to_column(bound).alias(f"c{at}") for at, bound in enumerate(bounds)]
+    found = frame.select("position", *columns).orderBy("position").collect()
+    return [list(row[1:]) for row in found]
+
+
+@pytest.mark.parametrize(
+    ("zone", "ansi", "number"),
+    [("UTC", "true", 1), ("America/New_York", "true", 2), ("Asia/Kathmandu", "false", 3)],
+)
+def test_spark_gives_every_row_the_same_outcome(
+    spark: Any, frame: Any, some_rows: list[dict[str, Any]], zone: str, ansi: str, number: int
+) -> None:
+    pairs = []
+    for condition in drawn(conditions(), 60, number):
+        bound = bind(condition, SCHEMA)
+        try:
+            _translated(bound)
+        except Unsupported:
+            continue
+        pairs.append((condition, bound))
+    assert len(pairs) > 40
+    with session_settings(spark, zone=zone, ansi=ansi):
+        found = answers(frame, [bound for _, bound in pairs])
+    for row, outcomes in zip(some_rows, found, strict=True):
+        for (condition, bound), outcome in zip(pairs, outcomes, strict=True):
+            assert outcome == value_of(bound, row), (to_sql(condition), row)
+
+
+def _translated(bound: Any) -> str:
+    from lakewright.engine.spark.expression import spark_sql
+
+    return spark_sql(bound)
