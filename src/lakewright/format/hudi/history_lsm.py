@@ -6,6 +6,7 @@ files of older manifests lie beside them until nobody can be reading them.
 
 import heapq
 import io
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -171,7 +172,9 @@ def _lsm_file(entry: _Entry, path: str) -> LsmFile:
 def read_lsm(storage: Storage, folder: str, after: str | None = None) -> Iterator[ArchivedInstant]:
     """Stream the archived instants requested after ``after``, by requested time."""
     wanted = (file for file in current_manifest(storage, folder).files if (after or "") < file.last)
-    yield from _merged(storage, folder, sorted(wanted, key=_by_first), after or "")
+    yield from _without_repeats(
+        _merged(storage, folder, sorted(wanted, key=_by_first), after or "")
+    )
 
 
 def _by_first(file: LsmFile) -> tuple[str, int, str]:
@@ -184,19 +187,15 @@ def _merged(
     """Merge files by instant, opening each only when its first row is due."""
     waiting = list(reversed(files))
     heads: list[tuple[Instant, int, ArchivedInstant, Iterator[ArchivedInstant]]] = []
-    last: Instant | None = None
     while waiting or heads:
         while waiting and (not heads or waiting[-1].first <= heads[0][0].requested):
             rows = _rows(storage, f"{folder}/{waiting.pop().name}", after)
             _push(heads, rows, len(waiting))
         if not heads:
             return
-        instant, order, entry, rows = heapq.heappop(heads)
+        _, order, entry, rows = heapq.heappop(heads)
         _push(heads, rows, order)
-        # An archiver that died after its manifest leaves the instant to be archived again.
-        if instant != last:
-            yield entry
-        last = instant
+        yield entry
 
 
 def _push(
@@ -253,36 +252,60 @@ def append_lsm(
 ) -> None:
     """Add entries, sorted by instant, as one file of level 0; then merge levels that are full."""
     manifest = current_manifest(storage, folder)
-    added = _store_file(storage, folder, entries, 0)
-    manifest = _publish(storage, folder, (*manifest.files, added), manifest.version + 1)
+    first, last = entries[0].instant.requested, entries[-1].instant.requested
+    manifest = _add(storage, folder, manifest, (), entries, _name(first, last, 0))
     merges = 0
     while (inputs := _full_level(manifest.files, COMPACTION_BATCH.read(options))) is not None:
-        rows = _merged(storage, folder, sorted(inputs, key=_by_first), "")
-        merged = _store_file(storage, folder, rows, inputs[0].level + 1)
-        kept = tuple(file for file in manifest.files if file not in inputs)
-        manifest = _publish(storage, folder, (*kept, merged), manifest.version + 1)
+        first, last = min(f.first for f in inputs), max(f.last for f in inputs)
+        name = _name(first, last, inputs[0].level + 1)
+        manifest = _add(storage, folder, manifest, inputs, (), name)
         merges += 1
     if merges:
         _forget(storage, folder, manifest.version - _KEPT_MANIFESTS - merges)
 
 
-def _store_file(
-    storage: Storage, folder: str, entries: Iterable[ArchivedInstant], level: int
-) -> LsmFile:
+def _name(first: str, last: str, level: int) -> str:
+    return f"{first}_{last}_{level}.parquet"
+
+
+def _add(
+    storage: Storage,
+    folder: str,
+    manifest: Manifest,
+    inputs: Sequence[LsmFile],
+    entries: Sequence[ArchivedInstant],
+    name: str,
+) -> Manifest:
+    """Replace ``inputs`` by one file that holds their rows and ``entries``.
+
+    A live file that happens to have the new name (a savepoint has the time of its commit) is
+    taken in too, never overwritten.
+    """
+    gone = {*inputs, *(file for file in manifest.files if file.name == name)}
+    stored = _merged(storage, folder, sorted(gone, key=_by_first), "")
+    rows = heapq.merge(stored, entries, key=lambda entry: entry.instant)
+    data = _parquet(_without_repeats(rows))
+    storage.write(f"{folder}/{name}", data)
+    added = _lsm_file(_Entry(name, len(data)), name)
+    kept = (file for file in manifest.files if file not in gone)
+    return _publish(storage, folder, (*kept, added), manifest.version + 1)
+
+
+def _without_repeats(entries: Iterable[ArchivedInstant]) -> Iterator[ArchivedInstant]:
+    # An archiver that died before it deleted the active files has its instants archived again.
+    for _, same in itertools.groupby(entries, key=lambda entry: entry.instant):
+        yield next(same)
+
+
+def _parquet(entries: Iterable[ArchivedInstant]) -> bytes:
     out = io.BytesIO()
-    first = last = ""
     with pq.ParquetWriter(out, _SCHEMA, compression="gzip", store_schema=False) as writer:
         writer.add_key_value_metadata(
             {"parquet.avro.schema": _AVRO_SCHEMA, "writer.model.name": "avro"}
         )
         for group in _groups(entries):
-            first = first or group[0].instant.requested
-            last = group[-1].instant.requested
             writer.write_table(pa.Table.from_pylist([_row(entry) for entry in group], _SCHEMA))
-    data = out.getvalue()
-    name = f"{first}_{last}_{level}.parquet"
-    storage.write(f"{folder}/{name}", data)
-    return LsmFile(name, len(data), first, last, level)
+    return out.getvalue()
 
 
 def _groups(entries: Iterable[ArchivedInstant]) -> Iterator[list[ArchivedInstant]]:

@@ -123,6 +123,18 @@ def test_archiving_in_any_order_is_read_in_order(
     assert list(found) == [commit(n, layout) for n in later]
 
 
+def test_files_of_one_name_are_joined() -> None:
+    storage, table = memory(), config(2)
+    saved = ArchivedInstant(
+        completed(1, Action.SAVEPOINT, 2), encode_savepoint(SavepointMetadata("me", 1, "why"))
+    )
+    append_history(storage, table, [commit(1)])
+    append_history(storage, table, [saved])
+    append_history(storage, table, [commit(1)])
+    assert list(read_history(storage, table)) == [commit(1), saved]
+    assert len(current_manifest(storage, table.history_folder).files) == 1
+
+
 def names(storage: Storage, table: TableConfig) -> set[str]:
     return {stat.path.rpartition("/")[2] for stat in storage.list(table.history_folder)}
 
