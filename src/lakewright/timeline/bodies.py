@@ -89,6 +89,7 @@ class Bodies:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[int, object]] = OrderedDict()
         self._bytes = 0
+        self._archived: tuple[str, Mapping[str, str]] | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Bodies, (self._storage, self._config))
@@ -115,6 +116,20 @@ class Bodies:
         for entry in entries:
             if not entry.archived:
                 yield entry.instant, self.commit(entry)
+
+    def archived_since(self, requested: str) -> Mapping[str, str]:
+        """Return the completion times of archived writes from a requested time on.
+
+        Only that part of the history is read, and it is remembered: who asks about one archived
+        write will ask about later ones.
+        """
+        known = self._archived
+        if known is None or requested < known[0]:
+            past = read_history(self._storage, self._config, after=_before(requested))
+            writes = (p.instant for p in past if p.instant.action.completes_as.writes_data)
+            found = {i.requested: i.completed for i in writes if i.completed is not None}
+            known = self._archived = (requested, found)
+        return known[1]
 
     def completed(self, entry: Entry) -> Metadata:
         """Return the body of a completed action; None where its kind has none."""

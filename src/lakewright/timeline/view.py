@@ -149,7 +149,9 @@ class TimelineView:
             return False
         if requested < self.start:
             return True
-        return requested < max(self.completions) and (requested in self.with_history().completions)
+        return requested < max(self.completions) and (
+            requested in self.bodies.archived_since(requested)
+        )
 
     def completion_of(self, requested: str) -> str | None:
         """When the write took effect; None while it is pending or unknown.
@@ -160,7 +162,7 @@ class TimelineView:
         known = self.completions.get(requested)
         if known is not None or not self.is_committed(requested):
             return known
-        return self.with_history().completions.get(requested, requested)
+        return self.bodies.archived_since(requested).get(requested, requested)
 
     def pending_compactions(self) -> tuple[Instant, ...]:
         """Compactions that are planned and not finished; they still shape the groups they name."""

@@ -76,6 +76,7 @@ def test_a_listing_is_one_consistent_picture_whatever_others_do(
         seen = {p.descriptor.path: [s.base_instant for s in p.file_slices] for p in parts}
         assert seen == {"dt=a": [latest.requested], "dt=b": [latest.requested]}
         pictures += 1
+        worker.join(0.001)
     worker.join()
     assert others.failed == []
     assert others.finished
