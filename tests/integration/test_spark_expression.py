@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 
 from lakewright.model.errors import Unsupported
 from lakewright.model.expression.bind import bind
+from lakewright.model.expression.build import col
 from lakewright.model.expression.render import to_sql
+from lakewright.model.schema import STRING, Field, Struct, Time, Unit
 from support.expression_strategies import SCHEMA, conditions, rows
 from support.sql_semantics import value_of
 
@@ -110,3 +113,48 @@ def _translated(bound: Any) -> str:
     from lakewright.engine.spark.expression import spark_sql
 
     return spark_sql(bound)
+
+
+def test_a_scan_of_files_gets_the_filters(frame: Any, tmp_path: Path) -> None:
+    """Comparisons with constants reach the parquet reader; computed ones stay above it."""
+    from lakewright.engine.spark.expression import to_column
+
+    frame.write.parquet(str(tmp_path / "rows"))
+    files = frame.sparkSession.read.parquet(str(tmp_path / "rows"))
+    for condition, pushed in (
+        (col("day") >= "2026-11-01", "GreaterThanOrEqual(day,2026-11-01)"),
+        (col("big").is_in([1, 7]), "In(big, [1,7])"),
+        (col("name") != "it's", "Not(EqualTo(name,it's))"),
+        (col("name").like("a%"), "StringStartsWith(name,a)"),
+        (col("wide") > 1.5, "GreaterThan(wide,1.5)"),
+    ):
+        filtered = files.select("day", "big", "name", "wide").where(
+            to_column(bind(condition, SCHEMA))
+        )
+        assert pushed in filtered._jdf.queryExecution().executedPlan().toString()
+
+
+TEXTS = ["it's", "back\\slash", 'dou"ble', "new\nline", "tab\t", "é\U0001f600", ""]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_every_text_reaches_spark_unchanged(spark: Any, text: str) -> None:
+    from lakewright.engine.spark.expression import to_column
+
+    row = spark.createDataFrame([(text,)], "name string")
+    schema = Struct((Field("name", STRING),))
+    for condition in (col("name") == text, col("name").is_in([text]), col("name").startswith(text)):
+        assert row.where(to_column(bind(condition, schema))).count() == 1
+    like = col("name").like(f"{text}_%", "!")
+    assert row.where(to_column(bind(like, schema))).count() == 0
+
+
+def test_times_of_day_are_numbers_on_spark(spark: Any) -> None:
+    from lakewright.engine.spark.expression import to_column
+
+    clocks = Struct((Field("ms", Time(Unit.MILLIS)), Field("us", Time(Unit.MICROS))))
+    one = spark.createDataFrame([(1, 1000), (2, 3000)], "ms int, us bigint")
+    assert one.where(to_column(bind(col("ms") == col("us"), clocks))).count() == 1
+    assert one.where(to_column(bind(col("ms") > "00:00:00.001", clocks))).count() == 1
+    with pytest.raises(Unsupported, match="cannot convert"):
+        to_column(bind(col("ms").cast("string") == "x", clocks))
