@@ -149,7 +149,7 @@ class TimelineView:
             return False
         if requested < self.start:
             return True
-        return requested < max(self.completions) and (
+        return requested < max(self.completions, default="") and (
             requested in self.bodies.archived_since(requested)
         )
 

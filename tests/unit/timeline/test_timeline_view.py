@@ -173,6 +173,14 @@ def test_pending_writes_are_not_committed_wherever_they_stand() -> None:
     assert view.pending_writes == {at(1)}
 
 
+def test_a_timeline_of_plans_alone_commits_what_is_older() -> None:
+    plan = encode_compaction_plan(CompactionPlan())
+    view = Table(2).write(f"{at(3)}.compaction.requested", plan).view()
+    assert view.is_committed(at(1))
+    assert not view.is_committed(at(3))
+    assert not view.is_committed(at(5))
+
+
 def test_an_empty_timeline_commits_nothing() -> None:
     view = Table(2).view()
     assert view.instants == ()
