@@ -45,7 +45,7 @@ class FileIndex:
         """Stream the partitions that hold visible files now and may match the filters."""
         visible = see_at(self.state, None)
         for descriptor, folder in walk_partitions(self._tree, filters, Tally()):
-            if latest_slices(_listing(folder), visible) or not descriptor.path:
+            if latest_slices(_listing(folder), visible) or not self.state.config.partition_fields:
                 yield descriptor
 
     def list_files_at(

@@ -115,10 +115,11 @@ def test_an_unpartitioned_table_is_one_partition_even_when_empty() -> None:
 def test_hidden_folders_and_foreign_files_are_no_partitions() -> None:
     table = days(TinyTable()).touch("_tmp/file.txt").touch("dt=2026-11-01/_SUCCESS")
     table.touch(f".spark-staging/dt=2026-11-01/{base_name('x', 1)}")
-    table.touch(f"dt=2026-11-09/{base_name('y', 9)}")
+    table.touch(f"dt=2026-11-09/{base_name('y', 9)}").touch("README.md")
     assert set(groups(FileIndex(table.state()).list_files_at())) == {
         "dt=2026-11-01", "dt=2026-11-02", "dt=2026-11-03",
     }  # fmt: skip
+    assert len(list(FileIndex(table.state()).partitions())) == 3
 
 
 def watched(partition_by: str = "dt", **properties: str) -> tuple[TinyTable, list[str]]:
