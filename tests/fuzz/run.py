@@ -68,10 +68,10 @@ class Outcome:
     findings: list[str] = field(default_factory=list)
 
 
-def load_targets(folder: Path) -> Iterator[Target]:
-    """Import every ``targets_*.py`` of the folder; a name is unique over all of them."""
+def load_targets(folder: Path, pattern: str = "targets_*.py") -> Iterator[Target]:
+    """Import the target modules of the folder; a name is unique over all of them."""
     seen: dict[str, Path] = {}
-    for path in sorted(folder.glob("targets_*.py")):
+    for path in sorted(folder.glob(pattern)):
         spec = importlib.util.spec_from_file_location(f"fuzz_{path.stem}", path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
@@ -90,9 +90,10 @@ def load_targets(folder: Path) -> Iterator[Target]:
 
 
 def _where(error: BaseException) -> str:
-    """Name the way an input ended: the kind of error and the line that raised it."""
+    """Name the way an input ended: the kind of error, the line that raised it, and its causes."""
     frames = traceback.extract_tb(error.__traceback__)
-    return f"{type(error).__name__} at {frames[-1].filename}:{frames[-1].lineno}"
+    here = f"{type(error).__name__} at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return here if error.__cause__ is None else f"{here} from {_where(error.__cause__)}"
 
 
 def _cap_memory(megabytes: int) -> None:
@@ -199,7 +200,8 @@ def run_apart(target: Target, options: argparse.Namespace) -> Outcome:
     command = [
         *(sys.executable, __file__, str(options.seconds), "--inside", target.name),
         *("--seed", str(options.seed), "--memory", str(options.memory)),
-        *("--folder", str(options.folder), "--in-flight", str(in_flight)),
+        *("--folder", str(options.folder), "--modules", target.module.name),
+        *("--in-flight", str(in_flight)),
         *(("--runs", str(options.runs)) if options.runs is not None else ()),
     ]
     single = {
@@ -248,6 +250,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--memory", type=int, default=512, help="megabytes an input may take")
     parser.add_argument("--replay", type=Path, help="decode this one file and show what happens")
     parser.add_argument("--folder", type=Path, default=HERE, help="where targets_*.py lie")
+    parser.add_argument("--modules", default="targets_*.py", help="which files there to load")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--in-flight", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
@@ -256,7 +259,8 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> int:
     """Run what the command line asks for; the exit code is 1 where something was found."""
     options = parse_arguments(arguments)
-    targets = {target.name: target for target in load_targets(options.folder)}
+    loaded = load_targets(options.folder, options.modules)
+    targets = {target.name: target for target in loaded}
     unknown = sorted(set(options.targets) - set(targets))
     if unknown or not targets:
         print(f"fuzz: no target {', '.join(unknown)}; there are: {', '.join(sorted(targets))}")
