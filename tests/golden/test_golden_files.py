@@ -124,9 +124,10 @@ def check_keys(reader: BaseFileReader, keys: pa.Array) -> None:
 def check_ranges(reader: BaseFileReader, rows: pa.Table) -> None:
     at = 0
     for group in range(reader.num_row_groups):
+        ranges = group_ranges(reader.footer, group, list(reader.footer.leaves))
         part = rows.slice(at, reader.row_group_rows(group))
         at += part.num_rows
-        for path, found in group_ranges(reader.footer, group, list(reader.footer.leaves)).items():
+        for path, found in ranges.items():
             values = [value_at(row, path) for row in part.to_pylist()]
             present = [value for value in values if value is not None]
             assert found.rows == len(values)

@@ -15,7 +15,14 @@ def arrow_failures(path: str, offset: int = 0) -> Iterator[None]:
         yield
     except pa.ArrowNotImplementedError as cause:
         raise Unsupported(f"{path} cannot be read: {cause}.", path=path, offset=offset) from cause
-    except pa.ArrowException as cause:
+    except pa.ArrowMemoryError as cause:
+        raise Unsupported(
+            f"{path} asks for more memory than there is: {cause}.",
+            next_step="It is damaged, or its row groups are too large for this machine.",
+            path=path,
+            offset=offset,
+        ) from cause
+    except (pa.ArrowException, UnicodeDecodeError) as cause:
         raise Corrupt(f"{path} is damaged: {cause}.", path=path, offset=offset) from cause
     except OSError as cause:
         if cause.errno is not None:

@@ -1,7 +1,7 @@
 """The footer of a base file: what it says before any row is read, in one read of its tail."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewright.format.arrow.failures import arrow_failures
+from lakewright.format.arrow.parquet_statistics import ColumnStatistics, read_statistics
 from lakewright.format.arrow.schema import MAX_DEPTH, normalised
 from lakewright.model.errors import Corrupt, NotFound, Unsupported
 from lakewright.storage.port import Storage
@@ -29,11 +30,15 @@ _FORMATS = {"orc": "ORC", "hfile": "HFile", "lance": "Lance", "vortex": "Vortex"
 
 @dataclass(frozen=True)
 class BaseFooter:
-    """A base file's own description of itself."""
+    """A base file's own description of itself; ``raw`` are the bytes it was read from."""
 
     path: str
     size: int
     metadata: pq.FileMetaData
+    raw: bytes = field(default=b"", repr=False)
+    _known: dict[frozenset[int], list[dict[int, ColumnStatistics]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @cached_property
     def values(self) -> Mapping[str, str]:
@@ -64,6 +69,12 @@ class BaseFooter:
         """The number of rows."""
         return int(self.metadata.num_rows)
 
+    @cached_property
+    def created_by(self) -> str:
+        """The software that wrote the file, as it calls itself."""
+        with arrow_failures(self.path):
+            return str(self.metadata.created_by or "")
+
     @property
     def avro_schema(self) -> str | None:
         """The Avro schema with meta columns; files of Spark's row writer have none."""
@@ -80,6 +91,15 @@ class BaseFooter:
         """The kind and the base64 text of the bloom filter over record keys."""
         text = self.values.get(BLOOM) or self.values.get(OLD_BLOOM)
         return (self.values.get(BLOOM_KIND, "SIMPLE"), text) if text else None
+
+    def statistics(self, columns: frozenset[int]) -> list[dict[int, ColumnStatistics]]:
+        """Return the statistics of some parquet columns, for each row group; read once."""
+        if columns not in self._known:
+            found = read_statistics(self.raw, columns, self.path)
+            if len(found) != self.metadata.num_row_groups:
+                raise Corrupt(f"the footer of {self.path} is ambiguous.", path=self.path)
+            self._known[columns] = found
+        return self._known[columns]
 
     @cached_property
     def leaves(self) -> Mapping[tuple[str, ...], int]:
@@ -119,7 +139,7 @@ def parse_footer(tail: bytes, size: int, path: str) -> BaseFooter:
         ).metadata
     if metadata.num_rows < 0:
         raise Corrupt(f"{path} claims {metadata.num_rows} rows.", path=path)
-    return BaseFooter(path, size, metadata)
+    return BaseFooter(path, size, metadata, tail[:-8])
 
 
 def refuse_unknown_format(path: str) -> None:
@@ -151,7 +171,7 @@ def _footer_length(tail: bytes, size: int, path: str) -> int:
 
 def _moments(fields: pa.Schema | pa.StructType, old: Iterator[bool]) -> list[pa.Field]:
     """Return the fields with old 96-bit times as moments in UTC, which is what writers meant."""
-    return [field.with_type(_moment(field.type, old)) for field in fields]
+    return [member.with_type(_moment(member.type, old)) for member in fields]
 
 
 def _moment(kind: pa.DataType, old: Iterator[bool]) -> pa.DataType:
@@ -167,8 +187,8 @@ def _moment(kind: pa.DataType, old: Iterator[bool]) -> pa.DataType:
 
 def _leaves(fields: pa.Schema | pa.StructType) -> Iterator[tuple[str, ...] | None]:
     """Yield one entry per parquet column, in file order: its path, or None inside a list or map."""
-    for field in fields:
-        yield from _leaf((field.name,), field.type, 1)
+    for top in fields:
+        yield from _leaf((top.name,), top.type, 1)
 
 
 def _leaf(
@@ -177,9 +197,9 @@ def _leaf(
     if depth > MAX_DEPTH:
         raise Unsupported(f"column {path} is nested deeper than {MAX_DEPTH} levels.")
     if pa.types.is_struct(kind):
-        for field in kind:
-            inner = None if path is None else (*path, field.name)
-            yield from _leaf(inner, field.type, depth + 1)
+        for member in kind:
+            inner = None if path is None else (*path, member.name)
+            yield from _leaf(inner, member.type, depth + 1)
     elif pa.types.is_map(kind):
         yield from _leaf(None, kind.key_type, depth + 1)
         yield from _leaf(None, kind.item_type, depth + 1)

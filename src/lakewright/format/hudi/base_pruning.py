@@ -1,12 +1,13 @@
 """What a base file's footer rules out: value ranges of row groups, and keys that it lacks."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lakewright.format.arrow.evolve import conform
+from lakewright.format.arrow.parquet_statistics import ColumnStatistics, decode_bound
 from lakewright.format.hudi.base_footer import BaseFooter
 from lakewright.format.hudi.bloom import parse_bloom
 from lakewright.model.errors import Invalid
@@ -23,16 +24,12 @@ def group_ranges(
     With ``target`` (the table's schema now) the bounds are in its types, so that they compare
     with what the rows will show; bounds that do not carry over are unknown.
     """
-    metadata = footer.metadata.row_group(group)
-    rows = int(metadata.num_rows)
-    found = {}
-    for path in paths:
-        number = footer.leaves.get(path)
-        if number is not None:
-            kind = _type_at(footer.schema, path)
-            wanted = kind if target is None else _type_at(target, path)
-            found[path] = _range(metadata.column(number), rows, kind, wanted, footer)
-    return found
+    columns = [_Column.of(footer, path, target) for path in paths if path in footer.leaves]
+    found = footer.statistics(frozenset(column.number for column in columns))[group]
+    # parquet-mr writes no bounds for a chunk that holds NaN; other writers leave NaN out of them.
+    nans = 0 if footer.created_by.startswith("parquet-mr") else None
+    rows = int(footer.metadata.row_group(group).num_rows)
+    return {c.path: _range(found.get(c.number), c, rows, nans) for c in columns}
 
 
 def file_ranges(
@@ -80,29 +77,38 @@ def _type_at(schema: pa.Schema, path: Path) -> pa.DataType | None:
     return kind
 
 
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column in the file and in the table: its number, type and stored form, and its type now."""
+
+    path: Path
+    number: int
+    kind: pa.DataType
+    physical: str
+    wanted: pa.DataType | None
+
+    @classmethod
+    def of(cls, footer: BaseFooter, path: Path, target: pa.Schema | None) -> "_Column":
+        number = footer.leaves[path]
+        kind = _type_at(footer.file_schema, path)
+        wanted = kind if target is None else _type_at(target, path)
+        return cls(path, number, kind, footer.metadata.schema.column(number).physical_type, wanted)
+
+
 def _range(
-    column: pq.ColumnChunkMetaData,
-    rows: int,
-    kind: pa.DataType | None,
-    wanted: pa.DataType | None,
-    footer: BaseFooter,
+    found: ColumnStatistics | None, column: _Column, rows: int, nans: int | None
 ) -> ColumnRange:
-    statistics = column.statistics
-    if statistics is None:
-        return ColumnRange(rows=rows)
-    nulls = int(statistics.null_count) if statistics.has_null_count else None
-    if not statistics.has_min_max or column.physical_type == "INT96":
-        return ColumnRange(nulls=nulls, rows=rows)
+    if found is None or found.low is None or found.high is None:
+        return ColumnRange(nulls=found.nulls if found else None, rows=rows)
     try:
-        low, high = statistics.min, statistics.max
-        if kind is not None and kind != wanted:
-            low, high = _carried(low, high, kind, wanted)
+        low = decode_bound(found.low, column.kind, column.physical, upper=False)
+        high = decode_bound(found.high, column.kind, column.physical, upper=True)
+        if column.kind != column.wanted:
+            low, high = _carried(low, high, column.kind, column.wanted)
     except (ValueError, OverflowError, Invalid, pa.ArrowException):
         # A time beyond Python's calendar, a text cut within a letter, a type that changed.
-        return ColumnRange(nulls=nulls, rows=rows)
-    # parquet-mr writes no bounds for a chunk that holds NaN; other writers leave NaN out of them.
-    careful = str(footer.metadata.created_by or "").startswith("parquet-mr")
-    return ColumnRange(low, high, nulls, rows, 0 if careful else None)
+        return ColumnRange(nulls=found.nulls, rows=rows)
+    return ColumnRange(low, high, found.nulls, rows, nans)
 
 
 def _carried(
