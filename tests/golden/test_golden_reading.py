@@ -5,6 +5,7 @@ import decimal
 import json
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fixture_tables import fixtures_root, table_params
+from fixture_tables import OWN, fixtures_root, table_params, unzip_table
 from lakewright.actions.scan import ScanRequest, plan_scan
 from lakewright.engine.local.count import count_rows
 from lakewright.engine.local.scan import scan_batches
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.model.errors import HistoryGone, Unsupported
 from lakewright.model.files import ReadingMode
+from lakewright.model.schema import META_COLUMNS
 from lakewright.storage.open import open_storage
 from lakewright.table.state import TableState, open_state
 
@@ -88,77 +90,171 @@ def read(state: TableState, **request: Any) -> list[Row]:
     return in_order(rows)
 
 
-@pytest.fixture
-def state(request: pytest.FixtureRequest, golden_table: Table) -> TableState:
-    return open_state(open_storage(golden_table(request.param)))
+@dataclass(frozen=True)
+class Recorded:
+    """A table, and what Hudi returned for it."""
+
+    name: str
+    state: TableState
+    entry: Row
 
 
-golden = pytest.mark.parametrize(
-    ("state", "entry"),
-    [
-        pytest.param(param, param, id=param) if isinstance(param, str) else param
-        for param in table_params("golden")
-    ],
-    indirect=True,
-)
+@cache
+def entry_of(family: str, name: str) -> Row:
+    if family == "own":
+        return json.loads((OWN / f"{name}.json").read_text())  # type: ignore[no-any-return]
+    return expected(family)[name]  # type: ignore[no-any-return]
 
 
-@pytest.fixture
-def entry(request: pytest.FixtureRequest) -> Row:
-    return expected("golden")[request.param]  # type: ignore[no-any-return]
+def params() -> list[Any]:
+    found = []
+    for family in ("own", "golden"):
+        for param in table_params(family):
+            if isinstance(param, str):
+                found.append(pytest.param((family, param), id=f"{family}-{param}"))
+            else:
+                found.append(pytest.param((family, "absent"), marks=param.marks))
+    return found
 
 
-@golden
-def test_the_snapshot(state: TableState, entry: Row) -> None:
-    assert read(state, meta=True) == entry["snapshot"]
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tables")
 
 
-@golden
-def test_the_read_optimised_snapshot(state: TableState, entry: Row) -> None:
-    wanted = entry.get("read_optimized", entry["snapshot"])
-    assert read(state, meta=True, mode=ReadingMode.SNAPSHOT_READ_OPTIMIZED) == wanted
+@pytest.fixture(params=params())
+def table(request: pytest.FixtureRequest, unpacked: Path) -> Recorded:
+    family, name = request.param
+    root = unzip_table(family, name, unpacked)
+    return Recorded(name, open_state(open_storage(root)), entry_of(family, name))
 
 
-@golden
-def test_every_instant(state: TableState, entry: Row) -> None:
-    instants = [e for e in entry["history"] if "rows_as_of" in e]
+def test_the_snapshot(table: Recorded) -> None:
+    assert read(table.state, meta=True) == table.entry["snapshot"]
+
+
+def test_the_read_optimised_snapshot(table: Recorded) -> None:
+    wanted = table.entry.get("read_optimized", table.entry["snapshot"])
+    assert read(table.state, meta=True, mode=ReadingMode.SNAPSHOT_READ_OPTIMIZED) == wanted
+
+
+def test_every_instant(table: Recorded) -> None:
+    instants = [e for e in table.entry["history"] if "rows_as_of" in e]
     assert instants
     for instant in instants:
         wanted, time = instant["rows_as_of"], instant["requested"]
         if isinstance(wanted, list):
-            assert read(state, meta=True, as_of=time) == wanted, time
+            assert read(table.state, meta=True, as_of=time) == wanted, time
         elif CLEANED in wanted:
             with pytest.raises(HistoryGone):
-                read(state, meta=True, as_of=time)
+                read(table.state, meta=True, as_of=time)
         else:
             # Hudi looks for a hashing config that this instant has none of, and gives up.
             assert "hashing config" in wanted
-            assert len(read(state, meta=True, as_of=time)) == 16
+            assert len(read(table.state, meta=True, as_of=time)) == 16
 
 
-@golden
-def test_every_window(state: TableState, entry: Row) -> None:
-    for window in entry["incremental"]:
+def test_every_window(table: Recorded) -> None:
+    for window in table.entry["incremental"]:
         times = {"start": window["after"], "end": window["upto"]}
-        found = read(state, meta=True, mode=ReadingMode.INCREMENTAL, **times)
-        assert found == window["rows"], times
+        found = read(table.state, meta=True, mode=ReadingMode.INCREMENTAL, **times)
+        if table.name in MEANINGLESS:
+            # Hudi hands out uninitialised memory for the columns that a partial update lacks.
+            assert identities(found) == identities(window["rows"]), times
+        elif (table.name, window["after"]) in INCOMPLETE:
+            # Hudi leaves out rows whose commits it has archived; from the beginning means all.
+            assert all(row in found for row in window["rows"]), times
+            assert found == table.entry["snapshot"]
+        else:
+            assert found == window["rows"], times
 
 
-@golden
-def test_the_window_of_all_time_is_the_snapshot(state: TableState, entry: Row) -> None:
+#: Windows over partial updates, in which Hudi returns the right records with wrong values.
+MEANINGLESS = {"merged_partly_commit_time_mor", "merged_partly_mor", "merged_partly_mor_v8"}
+#: Windows that reach into archived history, of which Hudi returns a part.
+INCOMPLETE = {("archived_mor_v6", "000")}
+
+
+def identities(rows: list[Row]) -> list[tuple[str, str]]:
+    return sorted((row["_hoodie_commit_time"], row["_hoodie_record_key"]) for row in rows)
+
+
+def test_the_window_of_all_time_is_the_snapshot(table: Recorded) -> None:
     """Rows keep the instant that wrote them, so the window from the beginning holds them all."""
+    if not table.state.config.populate_meta_fields:
+        with pytest.raises(Unsupported, match="commit time"):
+            read(table.state, mode=ReadingMode.INCREMENTAL)
+        return
     for start in (None, "000"):
-        assert (
-            read(state, meta=True, mode=ReadingMode.INCREMENTAL, start=start) == entry["snapshot"]
+        found = read(table.state, meta=True, mode=ReadingMode.INCREMENTAL, start=start)
+        assert found == table.entry["snapshot"]
+
+
+def test_the_change_stream(table: Recorded) -> None:
+    if "cdc" in table.entry:
+        window = table.entry["cdc"]
+        times = {"start": window["after"], "end": window["upto"]}
+        assert read(table.state, mode=ReadingMode.CDC, **times) == window["rows"]
+
+
+def test_changes_lead_from_any_instant_to_the_snapshot(table: Recorded) -> None:
+    """Applied in order to the rows of an instant, the changes since then give the rows of now."""
+    starts: list[tuple[str | None, list[Row]]] = [(None, [])]
+    # Rows recorded under an older schema cannot be compared with images under the present one.
+    if not any(word in table.entry["recipe"] for word in ("evolved", "renamed")):
+        starts += [(e["completed"], e["rows_as_of"]) for e in turning_points(table.entry)]
+    applied = 0
+    for start, rows in starts:
+        held = [plain(row) for row in rows]
+        try:
+            changes = in_sequence(table.state, start)
+        except HistoryGone:
+            continue
+        for change in changes:
+            before, after = change["before"], change["after"]
+            assert (before is None, after is None) == {
+                "i": (True, False),
+                "u": (False, False),
+                "d": (False, True),
+            }[change["op"]]
+            if before is not None:
+                held.remove(before)
+            if after is not None:
+                held.append(after)
+        assert in_order(held) == in_order([plain(row) for row in table.entry["snapshot"]])
+        applied += 1
+    assert applied >= 1
+
+
+def turning_points(entry: Row) -> list[Row]:
+    """Return the writes before which all others had completed when they began, or began after.
+
+    Time travel goes by requested times and windows by completion times; there they agree.
+    """
+    done = [e for e in entry["history"] if e["completed"]]
+    return [
+        point
+        for point in done
+        if isinstance(point.get("rows_as_of"), list)
+        and all(
+            (e["requested"] <= point["requested"]) == (e["completed"] <= point["completed"])
+            for e in done
         )
+    ]
 
 
-@golden
-def test_the_change_stream(state: TableState, entry: Row) -> None:
-    if "cdc" in entry:
-        window = entry["cdc"]
-        found = read(state, mode=ReadingMode.CDC, start=window["after"], end=window["upto"])
-        assert found == window["rows"]
+def in_sequence(state: TableState, start: str | None) -> list[Row]:
+    plan = plan_scan(state, ScanRequest(mode=ReadingMode.CDC, start=start))
+    kinds = to_arrow_schema(plan.schema)
+    return [
+        {f.name: canonical(row[f.name], f.type) for f in kinds}
+        for batch in scan_batches(plan)
+        for row in batch.to_pylist()
+    ]
+
+
+def plain(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name not in META_COLUMNS}
 
 
 # ------------------------------------------------------------------------ sample tables

@@ -42,8 +42,9 @@ class ScanRequest:
     """What is asked of a table.
 
     ``where`` is an expression or SQL text. ``columns`` names the columns wanted, ``"*"`` all of
-    the table's own; ``meta`` puts Hudi's five in front, where the table fills them. ``as_of`` is an instant time; ``start``
-    (exclusive) and ``end`` (inclusive) bound an incremental reading or a change stream.
+    the table's own; ``meta`` puts Hudi's five in front, where the table fills them. ``as_of`` is
+    an instant time; ``start`` (exclusive) and ``end`` (inclusive) bound an incremental reading or
+    a change stream.
     """
 
     where: Expression | str | None = None
