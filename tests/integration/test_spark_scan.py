@@ -1,0 +1,227 @@
+"""What a scan on Spark is made of: native scans, no rows on the driver, settings as they were."""
+
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+from pyspark.errors import PySparkException
+
+import lakewright as lw
+from lakewright.actions.scan import ScanPlan
+from lakewright.engine.spark import native
+from lakewright.engine.spark.scan import to_spark
+from lakewright.format.hudi.base_file import BaseFileReader
+from support.spark_rows import golden_rows
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+Table = Callable[[str], Path]
+LISTING = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+
+
+def with_options(plan: ScanPlan, **options: str) -> ScanPlan:
+    named = {f"lakewright.spark.{key}": value for key, value in options.items()}
+    return replace(plan, spec=replace(plan.spec, options={**plan.spec.options, **named}))
+
+
+def explained(frame: Any, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Return the physical plan without what differs between any two scans: ids and places."""
+    capsys.readouterr()
+    frame.explain("formatted")
+    lines = capsys.readouterr().out.splitlines()
+    kept = [re.sub(r"#\d+L?|\[plan_id=\d+\]", "", line) for line in lines]
+    return [line for line in kept if not line.startswith(("Location", "Arguments: [file"))]
+
+
+def shape_of(frame: Any, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    wanted = ("(", "Batched", "PartitionFilters", "PushedFilters", "ReadSchema")
+    return [line for line in explained(frame, capsys) if line.startswith(wanted)]
+
+
+@pytest.fixture
+def plain_copy(golden_table: Table, tmp_path: Path) -> Path:
+    """The live base files of a copy-on-write table in a folder of their own."""
+    table = golden_table("cow_basic_v9")
+    for task in lw.open_table(table).scan().plan().tasks:
+        target = tmp_path / "plain" / task.paths[0]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(table / task.paths[0], target)
+    return tmp_path / "plain"
+
+
+def test_copy_on_write_is_the_scan_that_spark_makes_of_the_folder(
+    golden_table: Table, plain_copy: Path, spark: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours = lw.open_table(golden_table("cow_basic_v9")).scan().to_spark(spark)
+    theirs = spark.read.parquet(str(plain_copy))
+    query = "qty > 3 and region = 'eu' and name is not null"
+    for made in (
+        lambda frame: frame.where(query).select("id", "price"),
+        lambda frame: frame.groupBy("region").agg({"price": "sum"}),
+        lambda frame: frame.select("id"),
+    ):
+        assert shape_of(made(ours), capsys) == shape_of(made(theirs), capsys)
+        assert made(ours).rdd.getNumPartitions() == made(theirs).rdd.getNumPartitions()
+    assert ours.where(query).count() == theirs.where(query).count() > 0
+
+
+def test_the_filter_of_a_scan_is_pushed_into_parquet(
+    golden_table: Table, spark: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scan = lw.open_table(golden_table("cow_basic_v9")).scan(
+        where="qty > 3 and region = 'eu'", columns=["id"]
+    )
+    text = "\n".join(explained(scan.to_spark(spark), capsys))
+    assert "GreaterThan(qty,3)" in text
+    assert "region" in re.search(r"PartitionFilters: (.*)", text).group(1)  # type: ignore[union-attr]
+    assert "price" not in text
+
+
+CONDITIONS = [
+    "qty > 0",
+    "region = 'eu' and qty <= 10",
+    "name like 'n%a' or price is null",
+    "_hoodie_record_key in ('k001', 'k002', 'k010')",
+    "qty + 1 > 5 and not (region = 'us')",
+]
+
+
+@pytest.mark.parametrize("merging", ["workers", "overlay"])
+@pytest.mark.parametrize("where", CONDITIONS)
+def test_conditions_keep_the_rows_that_arrow_keeps(
+    golden_table: Table, spark: Any, where: str, merging: str
+) -> None:
+    scan = lw.open_table(golden_table("mor_basic_v9")).scan(where=where, columns=["id", "qty"])
+    plan = with_options(scan.plan(), merging=merging)
+    found = sorted(map(tuple, to_spark(plan, spark).collect()))
+    wanted = scan.to_arrow()
+    assert found == sorted(zip(*(c.to_pylist() for c in wanted.columns), strict=True))
+
+
+def test_a_frame_may_be_filtered_twice_and_joined_with_itself(
+    golden_table: Table, spark: Any
+) -> None:
+    plan = lw.open_table(golden_table("mor_basic_v9")).scan().plan()
+    frame = to_spark(with_options(plan, merging="overlay"), spark)
+    halves = frame.where("qty > 0").unionAll(frame.where("qty <= 0 or qty is null"))
+    assert halves.count() == frame.count() > 0
+    assert frame.alias("a").join(frame.alias("b"), "id").count() == frame.count()
+
+
+@pytest.mark.parametrize("merging", ["workers", "overlay"])
+def test_no_row_comes_to_the_driver(
+    golden_table: Table, spark: Any, merging: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = with_options(lw.open_table(golden_table("mor_basic_v9")).scan().plan(), merging=merging)
+    called: list[str] = []
+
+    def spy(owner: type, name: str) -> None:
+        real = getattr(owner, name)
+
+        def spied(*args: Any, **kwargs: Any) -> Any:
+            called.append(name)
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, spied)
+
+    frame_type = type(spark.range(1))
+    for name in ("collect", "toArrow", "toPandas", "toLocalIterator", "take", "head", "count"):
+        spy(frame_type, name)
+    spy(BaseFileReader, "iter_batches")
+    frame = to_spark(plan, spark)
+    frame.write.format("noop").mode("overwrite").save()
+    assert called == []
+    assert frame.count() > 0
+    assert called == ["count"]
+
+
+def settings_of(spark: Any) -> dict[str, str]:
+    return dict(spark.conf.getAll)
+
+
+@pytest.mark.parametrize("before", [None, "7"])
+def test_settings_are_put_back(golden_table: Table, spark: Any, before: str | None) -> None:
+    if before is not None:
+        spark.conf.set(LISTING, before)
+    try:
+        untouched = settings_of(spark)
+        lw.open_table(golden_table("mor_basic_v9")).scan().to_spark(spark).schema  # noqa: B018
+        assert settings_of(spark) == untouched
+    finally:
+        spark.conf.unset(LISTING)
+
+
+def test_settings_are_put_back_when_a_file_is_missing(
+    golden_table: Table, spark: Any, tmp_path: Path
+) -> None:
+    table = tmp_path / "t"
+    shutil.copytree(golden_table("cow_basic_v9"), table)
+    plan = lw.open_table(table).scan().plan()
+    instants = [task.slice.base_instant for task in plan.tasks]
+    twin = next(i for i, at in enumerate(instants) if at in instants[:i])
+    (table / plan.tasks[twin].paths[0]).unlink()
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        untouched = settings_of(spark)
+        with pytest.raises(PySparkException):
+            to_spark(plan, spark).collect()
+        assert settings_of(spark) == untouched
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+
+
+def test_many_files_are_listed_without_a_job(
+    golden_table: Table, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    real = native.changed_settings
+    monkeypatch.setattr(
+        native, "changed_settings", lambda s, v: seen.append(v[LISTING]) or real(s, v)
+    )
+    spark.conf.set(LISTING, "2")
+    try:
+        frame = lw.open_table(golden_table("cow_basic_v9")).scan().to_spark(spark)
+    finally:
+        spark.conf.unset(LISTING)
+    assert len(frame.inputFiles()) > 2
+    assert int(seen[0]) > len(frame.inputFiles())
+
+
+@pytest.mark.parametrize("name", ["cow_odd_partitions_encoded_v9", "mor_basic_v9"])
+def test_the_table_may_lie_in_a_folder_with_an_odd_name(
+    golden_table: Table, spark: Any, tmp_path: Path, name: str
+) -> None:
+    table = tmp_path / "100% [ok] {a,b} *?# =x" / "t"
+    shutil.copytree(golden_table(name), table)
+    plan = lw.open_table(table).scan(meta=True).plan()
+    ours = golden_rows(to_spark(with_options(plan, merging="overlay"), spark))
+    there = lw.open_table(golden_table(name)).scan(meta=True)
+    assert ours == golden_rows(there.to_spark(spark))
+
+
+def test_no_columns_still_count(golden_table: Table, spark: Any) -> None:
+    table = lw.open_table(golden_table("mor_basic_v9"))
+    plan = table.scan(columns=[]).plan()
+    frame = to_spark(plan, spark)
+    assert frame.columns == []
+    assert frame.count() == table.scan().count()
+
+
+def test_an_empty_table_is_an_empty_frame(hudi_table: Table, spark: Any) -> None:
+    frame = lw.open_table(hudi_table("sample_table__cow__v6_empty")).scan().to_spark(spark)
+    assert frame.count() == 0
+    assert "id" in frame.columns
+
+
+def test_the_active_session_is_used(golden_table: Table, spark: Any) -> None:
+    assert lw.open_table(golden_table("cow_basic_v9")).scan().to_spark().count() > 0

@@ -1,0 +1,132 @@
+"""Which files Spark may read by itself, decided without Spark."""
+
+from types import SimpleNamespace
+from zlib import crc32
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+from lakewright.actions.tasks.read import ReadTask
+from lakewright.engine.spark.layout import NativeFiles, _native_type
+from lakewright.engine.spark.overlay import without_twins
+from lakewright.engine.spark.paths import escape_glob, spark_root
+from lakewright.engine.spark.tasks import bundle_count, pack_tasks
+from lakewright.engine.spark.worker import pack, unpack, words
+from lakewright.model.errors import Unsupported
+from lakewright.model.files import BaseFile, FileGroupId, FileSlice, PartitionDescriptor
+from lakewright.model.schema import (
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    Decimal,
+    Field,
+    Fixed,
+    List,
+    Struct,
+    Time,
+    Timestamp,
+    Unit,
+)
+
+
+def task(name: str, size: int = 1) -> ReadTask:
+    base = BaseFile("p", name, name, "0-0-0", "1", size)
+    return ReadTask(FileSlice(FileGroupId("p", name), "1", base), PartitionDescriptor("p", {}))
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "read"),
+    [
+        (INT, INT, INT),
+        (INT, LONG, INT),
+        (INT, DOUBLE, INT),
+        (LONG, STRING, LONG),
+        (FLOAT, DOUBLE, None),  # goes by way of its text, which Spark's cast does not
+        (DOUBLE, STRING, None),
+        (LONG, INT, None),
+        (Decimal(9, 2), Decimal(12, 2), Decimal(9, 2)),
+        (Decimal(9, 2), Decimal(12, 4), None),
+        (Timestamp(Unit.MICROS, utc=False), TIMESTAMP, None),
+        (Time(Unit.MILLIS), Time(Unit.MILLIS), None),
+        (List(Fixed(3)), List(Fixed(3)), None),
+        (List(INT, element_nullable=False), List(INT), List(INT)),
+        (List(INT), List(LONG), None),
+        (Struct((Field("a", INT),)), Struct((Field("a", INT), Field("b", INT))), None),
+    ],
+)
+def test_types_that_spark_reads(held, wanted, read) -> None:
+    assert _native_type(held, wanted) == read
+
+
+@given(some.lists(some.integers(0, 1 << 30), max_size=200), some.integers(1, 20))
+def test_bundles_hold_every_task_once_and_are_even(sizes: list[int], count: int) -> None:
+    tasks = [task(f"f{i}", size) for i, size in enumerate(sizes)]
+    bundles = pack_tasks(tasks, count)
+    assert sorted(t.slice.base.name for b in bundles for t in b) == sorted(
+        t.slice.base.name for t in tasks
+    )
+    assert all(bundles) and len(bundles) <= count
+    if len(bundles) > 1:
+        loads = [sum(max(t.size, 1) for t in b) for b in bundles]
+        assert max(loads) - min(loads) <= max(max(s, 1) for s in sizes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "width", "count"),
+    [
+        ([1 << 20] * 3, 8, 1),  # too little for a second worker
+        ([64 << 20] * 80, 8, 40),
+        ([8 << 20] * 80, 8, 8),
+        ([8 << 20] * 3, 8, 3),
+        ([0] * 3, 2, 2),
+    ],
+)
+def test_how_many_bundles(sizes: list[int], width: int, count: int) -> None:
+    spec = SimpleNamespace(options={})
+    tasks = [task(f"f{i}", size) for i, size in enumerate(sizes)]
+    assert bundle_count(tasks, width, spec) == count
+
+
+@given(some.lists(some.booleans(), max_size=300))
+def test_words_hold_each_flag_in_its_bit(flags: list[bool]) -> None:
+    held = words(np.array(flags, dtype=bool))
+    assert len(held) == -(-len(flags) // 64)
+    assert [bool(int(held[i >> 6]) >> (i & 63) & 1) for i in range(len(flags))] == flags
+
+
+def test_base_files_with_one_checksum_are_told_apart_elsewhere() -> None:
+    # Two names with the same CRC32.
+    assert crc32(b"plumless") == crc32(b"buckeroo")
+    tasks = (task("plumless"), task("other"), task("buckeroo"))
+    alone, twins = without_twins(NativeFiles(Struct(()), False, tasks))
+    assert [t.slice.base.name for t in alone.tasks] == ["other"]
+    assert [t.slice.base.name for t in twins] == ["plumless", "buckeroo"]
+
+
+def test_paths_of_patterns_are_taken_literally() -> None:
+    assert escape_glob("/a b/[x]{y}*?\\z%20") == r"/a b/\[x\]\{y\}\*\?\\z%20"
+
+
+def test_names_of_tables_for_spark() -> None:
+    def root(uri: str, **settings: str) -> str:
+        storage = SimpleNamespace(locate=lambda path: uri)
+        conf = SimpleNamespace(get=lambda key, default: settings.get(key, default))
+        return spark_root(storage, SimpleNamespace(conf=conf))
+
+    assert root("/data/a b") == "file:///data/a b"
+    assert root("s3://bucket/t") == "s3a://bucket/t"
+    assert root("s3://bucket/t", **{"spark.hadoop.fs.s3.impl": "X"}) == "s3://bucket/t"
+    assert root("hdfs://host:1/t") == "hdfs://host:1/t"
+    with pytest.raises(Unsupported, match="memory://x"):
+        root("memory://x")
+
+
+def test_packing() -> None:
+    assert unpack(pack({"a": [1, 2]})) == {"a": [1, 2]}
