@@ -25,6 +25,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(SkipPolicy(patterns, strict=is_strict()), "skip-policy")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep Spark tests together, so that a run on several processes starts one JVM."""
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            if item.get_closest_marker("spark"):
+                item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture(scope="session")
 def fixtures_dir() -> Path:
     """The folder of fixture tables and their recorded rows."""
