@@ -19,6 +19,7 @@ from lakewright.model.errors import Corrupt
 _MAX_DEPTH = 32
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 _NUMBERS = frozenset((4, 5, 6))
+_WIDTHS = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -35,174 +36,196 @@ def read_statistics(
     footer: bytes, columns: Collection[int], path: str = ""
 ) -> list[dict[int, ColumnStatistics]]:
     """Return the statistics of some columns (by number), for each row group of the file."""
-    reader = _Thrift(footer, path)
-    wanted = frozenset(columns)
-    groups: list[dict[int, ColumnStatistics]] = []
-    for field, kind in reader.fields():
-        if field == 4 and kind == _LIST:
-            size, element = reader.list_head()
-            if element != _STRUCT:
-                raise reader.corrupt("row groups are no structs")
-            groups = [_group(reader, wanted) for _ in range(size)]
-            break
-        reader.skip(kind)
-    return groups
+    try:
+        return _Walk(footer).file(frozenset(columns))
+    except (IndexError, _Forged) as cause:
+        raise Corrupt(f"bad parquet footer of {path}: {cause}.", path=path) from cause
 
 
-def _group(reader: "_Thrift", wanted: frozenset[int]) -> dict[int, ColumnStatistics]:
-    found: dict[int, ColumnStatistics] = {}
-    for field, kind in reader.fields():
-        if field == 1 and kind == _LIST:
-            size, element = reader.list_head()
-            for number in range(size):
-                if number in wanted and element == _STRUCT:
-                    found[number] = _chunk(reader)
-                else:
-                    reader.skip(element)
-        else:
-            reader.skip(kind)
-    return found
+class _Forged(Exception):
+    """Something in a footer cannot be true; an index beyond its end is an IndexError."""
 
 
-def _chunk(reader: "_Thrift") -> ColumnStatistics:
-    found = ColumnStatistics()
-    for field, kind in reader.fields():
-        if field == 3 and kind == _STRUCT:
-            for inner, inner_kind in reader.fields():
-                if inner == 12 and inner_kind == _STRUCT:
-                    found = _statistics(reader)
-                else:
-                    reader.skip(inner_kind)
-        else:
-            reader.skip(kind)
-    return found
+class _Walk:
+    """A walk along structs of the compact protocol, one step over each field.
 
+    Footers are read by the thousand, so the steps are written out: a method per byte would
+    take three times as long.
+    """
 
-def _statistics(reader: "_Thrift") -> ColumnStatistics:
-    # Fields 1 and 2 are bounds in an order that was never defined; they are left alone.
-    nulls: int | None = None
-    low: bytes | None = None
-    high: bytes | None = None
-    for field, kind in reader.fields():
-        if field == 3 and kind in _NUMBERS:
-            nulls = reader.number()
-        elif field == 5 and kind == _BINARY:
-            high = reader.binary()
-        elif field == 6 and kind == _BINARY:
-            low = reader.binary()
-        else:
-            reader.skip(kind)
-    return ColumnStatistics(low, high, nulls if nulls is not None and nulls >= 0 else None)
-
-
-class _Thrift:
-    """A cursor over structs of the compact protocol."""
-
-    def __init__(self, data: bytes, path: str) -> None:
+    def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
-        self._path = path
 
-    def corrupt(self, what: str) -> Corrupt:
-        return Corrupt(f"bad parquet footer of {self._path}: {what}.", path=self._path)
+    def file(self, wanted: frozenset[int]) -> list[dict[int, ColumnStatistics]]:
+        last = 0
+        while (head := self._head()) is not None:
+            last = head[0] if head[2] else last + head[0]
+            if last == 4 and head[1] == _LIST:
+                size, element = self._list()
+                if element != _STRUCT:
+                    raise _Forged("row groups are no structs")
+                return [self._group(wanted) for _ in range(size)]
+            self._at = _skip(self._data, self._at, head[1], 0)
+        return []
 
-    def fields(self) -> "_Fields":
-        """Iterate over the fields of the struct that begins here; each must be read or skipped."""
-        return _Fields(self)
+    def _group(self, wanted: frozenset[int]) -> dict[int, ColumnStatistics]:
+        found: dict[int, ColumnStatistics] = {}
+        last = 0
+        while (head := self._head()) is not None:
+            last = head[0] if head[2] else last + head[0]
+            if last == 1 and head[1] == _LIST:
+                size, element = self._list()
+                for number in range(size):
+                    if number in wanted and element == _STRUCT:
+                        found[number] = self._chunk()
+                    else:
+                        self._at = _skip(self._data, self._at, element, 0)
+            else:
+                self._at = _skip(self._data, self._at, head[1], 0)
+        return found
 
-    def byte(self) -> int:
-        if self._at >= len(self._data):
-            raise self.corrupt("it is cut short")
+    def _chunk(self) -> ColumnStatistics:
+        found = ColumnStatistics()
+        last = 0
+        while (head := self._head()) is not None:
+            last = head[0] if head[2] else last + head[0]
+            if last == 3 and head[1] == _STRUCT:
+                found = self._column()
+            else:
+                self._at = _skip(self._data, self._at, head[1], 0)
+        return found
+
+    def _column(self) -> ColumnStatistics:
+        found = ColumnStatistics()
+        last = 0
+        while (head := self._head()) is not None:
+            last = head[0] if head[2] else last + head[0]
+            if last == 12 and head[1] == _STRUCT:
+                found = self._statistics()
+            else:
+                self._at = _skip(self._data, self._at, head[1], 0)
+        return found
+
+    def _statistics(self) -> ColumnStatistics:
+        # Fields 1 and 2 are bounds in an order that was never defined; they are left alone.
+        nulls: int | None = None
+        low: bytes | None = None
+        high: bytes | None = None
+        last = 0
+        while (head := self._head()) is not None:
+            last = head[0] if head[2] else last + head[0]
+            if last == 3 and head[1] in _NUMBERS:
+                raw, self._at = _varint(self._data, self._at)
+                nulls = (raw >> 1) ^ -(raw & 1)
+            elif last == 5 and head[1] == _BINARY:
+                high = self._binary()
+            elif last == 6 and head[1] == _BINARY:
+                low = self._binary()
+            else:
+                self._at = _skip(self._data, self._at, head[1], 0)
+        return ColumnStatistics(low, high, nulls if nulls is not None and nulls >= 0 else None)
+
+    def _head(self) -> tuple[int, int, bool] | None:
+        """Return a field's number, its type, and whether the number counts from zero.
+
+        None is the end of the struct; otherwise numbers count from the field before.
+        """
+        head = self._data[self._at]
         self._at += 1
-        return self._data[self._at - 1]
-
-    def unsigned(self) -> int:
-        byte = self.byte()
-        value, shift = byte & 0x7F, 7
-        while byte > 0x7F:
-            if shift > 63:
-                raise self.corrupt("a number is too long")
-            byte = self.byte()
-            value |= (byte & 0x7F) << shift
-            shift += 7
-        return value
-
-    def number(self) -> int:
-        raw = self.unsigned()
-        return (raw >> 1) ^ -(raw & 1)
-
-    def binary(self) -> bytes:
-        size = self.unsigned()
-        self._forward(size)
-        return self._data[self._at - size : self._at]
-
-    def list_head(self) -> tuple[int, int]:
-        head = self.byte()
-        size = head >> 4
-        if size == 15:
-            size = self.unsigned()
-        if size > len(self._data) - self._at:
-            raise self.corrupt(f"a list claims {size} elements")
-        return size, head & 0x0F
-
-    def skip(self, kind: int, depth: int = 0, *, in_list: bool = False) -> None:
-        if depth > _MAX_DEPTH:
-            raise self.corrupt("it nests too deep")
-        if kind in _NUMBERS:
-            self.unsigned()
-        elif kind == _BINARY:
-            self._forward(self.unsigned())
-        elif kind == _STRUCT:
-            for _, inner in self.fields():
-                self.skip(inner, depth + 1)
-        elif kind in (_LIST, _SET):
-            size, element = self.list_head()
-            for _ in range(size):
-                self.skip(element, depth + 1, in_list=True)
-        elif kind in (_TRUE, _FALSE):
-            # As a field, a boolean is its own type; in a list it takes a byte.
-            self._forward(1 if in_list else 0)
-        elif kind == _BYTE:
-            self._forward(1)
-        elif kind == _DOUBLE:
-            self._forward(8)
-        elif kind == _MAP:
-            self._skip_map(depth)
-        else:
-            raise self.corrupt(f"unknown type {kind}")
-
-    def _skip_map(self, depth: int) -> None:
-        size = self.unsigned()
-        if size > len(self._data) - self._at:
-            raise self.corrupt(f"a map claims {size} entries")
-        kinds = self.byte() if size else 0
-        for _ in range(size):
-            self.skip(kinds >> 4, depth + 1, in_list=True)
-            self.skip(kinds & 0x0F, depth + 1, in_list=True)
-
-    def _forward(self, size: int) -> None:
-        if size > len(self._data) - self._at:
-            raise self.corrupt("a value reaches past the end")
-        self._at += size
-
-
-class _Fields:
-    """The fields of one struct: number and type of each."""
-
-    def __init__(self, reader: _Thrift) -> None:
-        self._reader = reader
-        self._last = 0
-
-    def __iter__(self) -> "_Fields":
-        return self
-
-    def __next__(self) -> tuple[int, int]:
-        head = self._reader.byte()
         if not head:
-            raise StopIteration
-        delta = head >> 4
-        self._last = self._last + delta if delta else self._reader.number()
-        return self._last, head & 0x0F
+            return None
+        if head > 0x0F:
+            return head >> 4, head & 0x0F, False
+        raw, self._at = _varint(self._data, self._at)
+        return (raw >> 1) ^ -(raw & 1), head, True
+
+    def _list(self) -> tuple[int, int]:
+        size, element, self._at = _list_head(self._data, self._at)
+        return size, element
+
+    def _binary(self) -> bytes:
+        size, at = _varint(self._data, self._at)
+        if size > len(self._data) - at:
+            raise _Forged("a value reaches past the end")
+        self._at = at + size
+        return self._data[at : self._at]
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while (byte := data[at]) > 0x7F:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        at += 1
+        if shift > 63:
+            raise _Forged("a number is too long")
+    return value | byte << shift, at + 1
+
+
+def _list_head(data: bytes, at: int) -> tuple[int, int, int]:
+    head = data[at]
+    size, at = head >> 4, at + 1
+    if size == 15:
+        size, at = _varint(data, at)
+    if size > len(data) - at:
+        raise _Forged(f"a list claims {size} elements")
+    return size, head & 0x0F, at
+
+
+def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
+    """Return where the value that begins here ends."""
+    if kind in _NUMBERS:
+        while data[at] > 0x7F:
+            at += 1
+        return at + 1
+    if kind == _BINARY:
+        size, at = _varint(data, at)
+        return at + size
+    if depth > _MAX_DEPTH:
+        raise _Forged("it nests too deep")
+    if kind == _STRUCT:
+        return _skip_struct(data, at, depth)
+    if kind in (_LIST, _SET):
+        size, element, at = _list_head(data, at)
+        if element in (_TRUE, _FALSE):
+            return at + size  # booleans are bytes in a list, and nothing as a field
+        for _ in range(size):
+            at = _skip(data, at, element, depth + 1)
+        return at
+    if kind in _WIDTHS:
+        return at + _WIDTHS[kind]
+    if kind == _MAP:
+        return _skip_map(data, at, depth)
+    raise _Forged(f"there is no type {kind}")
+
+
+def _skip_struct(data: bytes, at: int, depth: int) -> int:
+    while head := data[at]:
+        at += 1
+        if head <= 0x0F:
+            _, at = _varint(data, at)
+        kind = head & 0x0F
+        if kind in _NUMBERS:
+            while data[at] > 0x7F:
+                at += 1
+            at += 1
+        else:
+            at = _skip(data, at, kind, depth + 1)
+    return at + 1
+
+
+def _skip_map(data: bytes, at: int, depth: int) -> int:
+    size, at = _varint(data, at)
+    if not size:
+        return at
+    if size > len(data) - at:
+        raise _Forged(f"a map claims {size} entries")
+    kinds, at = data[at], at + 1
+    for _ in range(size):
+        for kind in (kinds >> 4, kinds & 0x0F):
+            at = at + 1 if kind in (_TRUE, _FALSE) else _skip(data, at, kind, depth + 1)
+    return at
 
 
 def decode_bound(raw: bytes, kind: pa.DataType, physical: str, *, upper: bool) -> object:

@@ -136,6 +136,13 @@ def test_every_cut_and_many_lies_raise_our_errors_alone() -> None:
             read_statistics(forged, [0, 1])
 
 
+@pytest.mark.parametrize("link", [b"\x19", b"\x1c", b"\x1b\x01\xbb"])
+def test_bottomless_footers_are_corrupt(link: bytes) -> None:
+    # A list of lists, a struct in a struct, a map of maps, without end.
+    with pytest.raises(LakewrightError):
+        read_statistics(link * 100_000, [0])
+
+
 @given(st.binary(max_size=100))
 def test_noise_raises_our_errors_alone(noise: bytes) -> None:
     with contextlib.suppress(LakewrightError):
