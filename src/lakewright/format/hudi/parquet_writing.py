@@ -30,7 +30,6 @@ def open_writer(
         write_statistics=True,
         use_compliant_nested_type=True,
         store_schema=False,
-        store_decimal_as_integer=False,
     )
 
 
