@@ -1,5 +1,6 @@
 """The vectorised merge says what merging record after record says."""
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -163,7 +164,7 @@ def test_floats_compare_as_in_java(values) -> None:
     found = ranks((comparable(pa.array(values, pa.float64())),)).tolist()
     order = sorted(range(len(values)), key=lambda i: java(values[i]))
     assert [found[i] for i in order] == sorted(found)
-    for i, j in zip(order, order[1:], strict=False):
+    for i, j in itertools.pairwise(order):
         assert (found[i] == found[j]) == (java(values[i]) == java(values[j]))
 
 
@@ -178,4 +179,6 @@ def test_several_ordering_fields_compare_in_turn(rows) -> None:
         for j, b in enumerate(rows):
             assert (found[i] < found[j]) == (a < b)
     flipped = tuple(c.take(pa.array(range(len(rows) - 1, -1, -1))) for c in columns)
-    assert exceeds(columns, flipped).tolist() == [a > b for a, b in zip(rows, rows[::-1])]
+    assert exceeds(columns, flipped).tolist() == [
+        a > b for a, b in zip(rows, rows[::-1], strict=True)
+    ]

@@ -1,0 +1,344 @@
+"""File slices of any history give the rows of merging their records one at a time."""
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakewright.actions.scan import ScanRequest, plan_scan
+from lakewright.engine.local.scan import scan_batches
+from lakewright.format.hudi.avro_schema import parse_avro_schema, to_avro_schema
+from lakewright.format.hudi.log.deletes import OrderingValue
+from lakewright.format.hudi.log.write import (
+    avro_block,
+    data_header,
+    delete_block,
+    parquet_block,
+    rollback_block,
+)
+from lakewright.model.errors import Invalid, Unsupported
+from lakewright.model.expression.bind import bind
+from lakewright.model.expression.parse import parse_expression
+from lakewright.model.files import FileSlice, ReadingMode
+from lakewright.model.schema import META_FIELDS, Struct
+from lakewright.table.file_index import FileIndex
+from lakewright.table.merge.merger import Merged, register_merger, unregister_merger
+from lakewright.table.reader.instants import SeenInstants
+from lakewright.table.reader.slice_reader import FileSliceReader
+from lakewright.table.state import table_schema
+from support.tiny_tables import TinyTable, at, base_name, log_name
+
+GROUP = "00000000-0000-0000-0000-000000000000-0"
+SCHEMA = (
+    '{"type":"record","name":"t","fields":[{"name":"id","type":["null","string"]},'
+    '{"name":"n","type":["null","long"]},{"name":"ts","type":["null","long"]},'
+    '{"name":"_hoodie_is_deleted","type":["null","boolean"]}]}'
+)
+WHOLE = Struct((*META_FIELDS, *parse_avro_schema(SCHEMA).fields))
+WHOLE_TEXT = to_avro_schema(WHOLE, "t", "n")
+
+
+@dataclass(frozen=True)
+class Record:
+    key: str
+    ts: int
+    n: int
+    deletes: bool = False
+
+
+@dataclass(frozen=True)
+class Block:
+    """What one commit adds: records, or keys to delete, with or without ordering values."""
+
+    records: tuple[Record, ...]
+    tombstones: bool = False
+    hard: bool = False
+    avro: bool = True
+    positions: bool = False
+
+
+def table_of(records: list[Record], instant: str) -> pa.Table:
+    count = len(records)
+    return pa.table(
+        {
+            "_hoodie_commit_time": pa.array([instant] * count, pa.string()),
+            "_hoodie_commit_seqno": pa.array(
+                [f"{instant}_0_{i}" for i in range(count)], pa.string()
+            ),
+            "_hoodie_record_key": pa.array([r.key for r in records], pa.string()),
+            "_hoodie_partition_path": pa.array([""] * count, pa.string()),
+            "_hoodie_file_name": pa.array([GROUP] * count, pa.string()),
+            "id": pa.array([r.key for r in records], pa.string()),
+            "n": pa.array([r.n for r in records], pa.int64()),
+            "ts": pa.array([r.ts for r in records], pa.int64()),
+            "_hoodie_is_deleted": pa.array([r.deletes for r in records], pa.bool_()),
+        }
+    )
+
+
+def base_bytes(records: list[Record], instant: str) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table_of(records, instant), sink, row_group_size=2)
+    return sink.getvalue()
+
+
+def log_bytes(block: Block, minute: int, base: list[Record]) -> bytes:
+    places = {r.key: i for i, r in enumerate(base)}
+    records = list(block.records)
+    where = None
+    if block.positions and all(r.key in places for r in records):
+        records.sort(key=lambda r: places[r.key])
+        where = np.array([places[r.key] for r in records], dtype=np.uint64)
+        if len(np.unique(where)) < len(where):
+            where, records = None, list(block.records)
+    header = data_header(
+        at(minute), WHOLE_TEXT, positions=where, base_instant=None if where is None else at(1)
+    )
+    if block.tombstones:
+        ordering = None if block.hard else [[OrderingValue("LongWrapper", r.ts)] for r in records]
+        return delete_block([r.key for r in records], [""] * len(records), header, ordering)
+    rows = table_of(records, at(minute))
+    return avro_block(rows, header) if block.avro else parquet_block(rows, header)
+
+
+def build(
+    base: list[Record], blocks: list[Block], *, event_time: bool, version: int = 9
+) -> TinyTable:
+    mode = "EVENT_TIME_ORDERING" if event_time else "COMMIT_TIME_ORDERING"
+    payload = "DefaultHoodieRecordPayload" if event_time else "OverwriteWithLatestAvroPayload"
+    merge = {"hoodie__record__merge__mode": mode}
+    if version == 6:
+        merge = {"hoodie__compaction__payload__class": f"org.apache.hudi.common.model.{payload}"}
+    ordering = {"hoodie__table__ordering__fields": "ts"} if event_time else {}
+    table = TinyTable(version, partition_by="", mor=True, **merge, **ordering)
+    table.commit(1, {"": {base_name(GROUP, 1): base_bytes(base, at(1))}}, schema=SCHEMA)
+    for number, block in enumerate(blocks, 2):
+        name = log_name(GROUP, 1, number - 1) if version == 6 else log_name(GROUP, number)
+        data = log_bytes(block, number, base)
+        table.commit(number, {"": {name: data}}, schema=SCHEMA)
+    return table
+
+
+def merged(base: list[Record], blocks: list[Block], *, event_time: bool) -> list[tuple[Any, ...]]:
+    """Merge record after record: (record, hard delete or not, from a delete block or not)."""
+    logs: dict[str, tuple[Record, bool, bool]] = {}
+    for block in blocks:
+        for record in block.records:
+            hard = block.tombstones and block.hard
+            gone = block.tombstones or record.deletes
+            held = logs.get(record.key)
+            if held is None or not event_time:
+                logs[record.key] = (record, hard, gone)
+            elif block.tombstones and held[1]:
+                continue
+            elif hard or held[1] or record.ts >= held[0].ts:
+                logs[record.key] = (record, hard, gone)
+    rows = []
+    for row in base:
+        held = logs.get(row.key)
+        if held is None or (event_time and not held[1] and row.ts > held[0].ts):
+            rows.append(row)
+            logs.pop(row.key, None)
+    rows += [record for record, _, gone in logs.values() if not gone]
+    return sorted((r.key, r.ts, r.n) for r in rows)
+
+
+keys = st.sampled_from("abcde")
+numbers = st.integers(0, 9)
+base_files = st.lists(
+    st.builds(Record, keys, st.integers(0, 3), numbers), max_size=5, unique_by=lambda r: r.key
+)
+log_blocks = st.lists(
+    st.builds(
+        Block,
+        records=st.lists(
+            st.builds(Record, keys, st.integers(0, 3), numbers, st.booleans()),
+            min_size=1,
+            max_size=4,
+        ).map(tuple),
+        tombstones=st.booleans(),
+        hard=st.booleans(),
+        avro=st.booleans(),
+        positions=st.booleans(),
+    ),
+    max_size=4,
+)
+
+
+def rows_of(table: TinyTable, **request: Any) -> list[tuple[Any, ...]]:
+    plan = plan_scan(table.state(), ScanRequest(columns=("id", "ts", "n"), **request))
+    found = [tuple(r.values()) for b in scan_batches(plan) for r in b.to_pylist()]
+    return sorted(found)
+
+
+@settings(max_examples=50)
+@given(base_files, log_blocks, st.booleans(), st.sampled_from([6, 9]))
+def test_any_history(base, blocks, event_time: bool, version: int) -> None:
+    table = build(base, blocks, event_time=event_time, version=version)
+    assert rows_of(table) == merged(base, blocks, event_time=event_time)
+    for count in range(len(blocks)):
+        assert rows_of(table, as_of=at(count + 1)) == merged(
+            base, blocks[:count], event_time=event_time
+        )
+
+
+@settings(max_examples=30)
+@given(base_files, log_blocks, st.booleans(), st.integers(0, 9), st.integers(0, 3))
+def test_filters_see_merged_rows(base, blocks, event_time: bool, n: int, ts: int) -> None:
+    """A row that a filter would drop must still beat, or lose to, the other versions of itself."""
+    table = build(base, blocks, event_time=event_time)
+    wanted = [r for r in merged(base, blocks, event_time=event_time) if r[2] >= n and r[1] <= ts]
+    assert rows_of(table, where=f"n >= {n} AND ts <= {ts}") == wanted
+
+
+@settings(max_examples=20)
+@given(base_files, log_blocks, st.booleans())
+def test_blocks_that_do_not_fit_into_memory_are_decoded_again(base, blocks, event_time) -> None:
+    table = build(base, blocks, event_time=event_time)
+    state = table.state()
+    plan = plan_scan(state, ScanRequest(columns=("id", "ts", "n")))
+    options = {"lakewright.read.log-memory": "0"}
+    reader = FileSliceReader(
+        state.storage,
+        state.config,
+        table_schema(state),
+        SeenInstants.of(state.timeline),
+        options=options,
+    ).project(plan.schema)
+    found = [
+        tuple(row.values())
+        for task in plan.tasks
+        for batch in reader.open(task.slice)
+        for row in batch.to_pylist()
+    ]
+    assert sorted(found) == merged(base, blocks, event_time=event_time)
+
+
+@settings(max_examples=20)
+@given(base_files, log_blocks, st.booleans())
+def test_counting_reads_no_more_rows_than_there_are(base, blocks, event_time: bool) -> None:
+    plan = plan_scan(build(base, blocks, event_time=event_time).state(), ScanRequest())
+    counted, rest = plan.split_countable()
+    total = counted + sum(batch.num_rows for batch in scan_batches(rest))
+    assert total == len(merged(base, blocks, event_time=event_time))
+
+
+def test_a_rolled_back_block_and_an_unfinished_one_do_not_count() -> None:
+    base = [Record("a", 1, 1), Record("b", 1, 1)]
+    table = build(base, [Block((Record("a", 2, 2),))], event_time=True, version=6)
+    failed = log_bytes(Block((Record("b", 9, 9),)), 3, base)
+    table.touch(log_name(GROUP, 1, 2), failed)
+    assert rows_of(table) == [("a", 2, 2), ("b", 1, 1)]  # nobody completed minute 3
+    table.commit(3, {"": {log_name(GROUP, 1, 2): failed}}, schema=SCHEMA)
+    assert rows_of(table) == [("a", 2, 2), ("b", 9, 9)]
+    table.touch(log_name(GROUP, 1, 3), rollback_block(at(4), at(3)))
+    assert rows_of(table) == [("a", 2, 2), ("b", 1, 1)]
+
+
+def test_a_key_that_a_base_file_holds_twice_meets_its_log_record_once() -> None:
+    base = [Record("a", 1, 1), Record("b", 1, 1), Record("a", 1, 2)]
+    table = build(base, [Block((Record("a", 2, 7),))], event_time=True)
+    assert rows_of(table) == [("a", 1, 2), ("a", 2, 7), ("b", 1, 1)]
+
+
+def test_log_records_without_a_base_file() -> None:
+    table = TinyTable(
+        partition_by="",
+        mor=True,
+        hoodie__record__merge__mode="COMMIT_TIME_ORDERING",
+    )
+    data = log_bytes(Block((Record("a", 1, 1), Record("b", 1, 2))), 1, [])
+    table.commit(1, {"": {log_name(GROUP, 1): data}}, schema=SCHEMA)
+    assert rows_of(table) == [("a", 1, 1), ("b", 1, 2)]
+    assert rows_of(table, mode=ReadingMode.SNAPSHOT_READ_OPTIMIZED) == []
+
+
+class Maximum:
+    merging_strategy = "11111111-2222-3333-4444-555555555555"
+
+    def merge(self, older: pa.Table, newer: pa.Table) -> Merged:
+        keep_old = pa.compute.greater(older.column("n"), newer.column("n"))
+        columns = [
+            pa.compute.if_else(keep_old, older.column(name), newer.column(name))
+            for name in newer.schema.names
+        ]
+        return Merged(pa.Table.from_arrays(columns, schema=newer.schema))
+
+
+def test_a_custom_merge_mode_needs_its_merger() -> None:
+    base = [Record("a", 1, 5), Record("b", 1, 1)]
+    table = TinyTable(
+        partition_by="",
+        mor=True,
+        hoodie__record__merge__mode="CUSTOM",
+        hoodie__record__merge__strategy__id=Maximum.merging_strategy,
+    )
+    table.commit(1, {"": {base_name(GROUP, 1): base_bytes(base, at(1))}}, schema=SCHEMA)
+    assert rows_of(table) == [("a", 1, 5), ("b", 1, 1)]  # nothing to merge: readable
+    late = Block((Record("a", 2, 3), Record("b", 2, 4), Record("c", 2, 1)))
+    table.commit(2, {"": {log_name(GROUP, 2): log_bytes(late, 2, base)}}, schema=SCHEMA)
+    with pytest.raises(Unsupported, match=Maximum.merging_strategy):
+        rows_of(table)
+    register_merger(Maximum())
+    try:
+        assert rows_of(table) == [("a", 1, 5), ("b", 2, 4), ("c", 2, 1)]
+    finally:
+        unregister_merger(Maximum.merging_strategy)
+
+
+# ---------------------------------------------------------------------------- the builder
+
+
+@pytest.fixture
+def slice_and_reader() -> tuple[FileSlice, FileSliceReader]:
+    base = [Record("a", 1, 1), Record("b", 1, 2)]
+    table = build(base, [Block((Record("a", 2, 9),))], event_time=True)
+    state = table.state()
+    (part,) = FileIndex(state).list_files_at(None)
+    (piece,) = part.file_slices
+    reader = FileSliceReader(
+        state.storage, state.config, table_schema(state), SeenInstants.of(state.timeline)
+    )
+    return piece, reader
+
+
+def read(reader: FileSliceReader, piece: FileSlice) -> list[dict[str, Any]]:
+    return [row for batch in reader.open(piece) for row in batch.to_pylist()]
+
+
+def test_the_reader_is_built_step_by_step_and_never_changes(slice_and_reader) -> None:
+    piece, reader = slice_and_reader
+    narrow = reader.project(reader.schema.select(("n",)))
+    chosen = narrow.push_down_filters([bind(parse_expression("id = 'a'"), reader.whole_schema)])
+    old = chosen.reading_mode(ReadingMode.SNAPSHOT_READ_OPTIMIZED)
+    assert read(old, piece) == [{"n": 1}]
+    assert read(chosen, piece) == [{"n": 9}]
+    assert sorted(read(narrow, piece), key=repr) == [{"n": 2}, {"n": 9}]
+    assert {tuple(row) for row in read(reader, piece)} == {reader.schema.names}
+
+
+def test_the_target_may_be_an_evolved_schema(slice_and_reader) -> None:
+    piece, reader = slice_and_reader
+    evolved = parse_avro_schema(
+        '{"type":"record","name":"t","fields":[{"name":"n","type":["null","double"]},'
+        '{"name":"more","type":["null","string"]}]}'
+    )
+    rows = read(reader.project(evolved), piece)
+    assert sorted(rows, key=repr) == [{"n": 2.0, "more": None}, {"n": 9.0, "more": None}]
+
+
+def test_only_an_incremental_reading_has_instants(slice_and_reader) -> None:
+    piece, reader = slice_and_reader
+    window = reader.reading_mode(ReadingMode.INCREMENTAL, changed_by=[at(2)])
+    assert [row["id"] for row in read(window, piece)] == ["a"]
+    for mode, instants in ((ReadingMode.INCREMENTAL, None), (ReadingMode.SNAPSHOT, [at(2)])):
+        with pytest.raises(Invalid, match="window"):
+            reader.reading_mode(mode, instants)
+    with pytest.raises(Invalid, match="change stream"):
+        reader.reading_mode(ReadingMode.CDC)
