@@ -10,6 +10,7 @@ cost nothing there.
 """
 
 import importlib
+import logging
 from typing import TYPE_CHECKING
 
 from lakewright.model.version import VERSION
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from lakewright.table.merge.merger import RecordMerger, register_merger
 
 __version__ = VERSION
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOME = {
     "Lake": "api.lake",

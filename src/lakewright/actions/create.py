@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakewright.format.hudi.avro_schema import to_avro_schema
-from lakewright.format.hudi.properties import render_properties, table_checksum
+from lakewright.format.hudi.properties import (
+    CHECKSUM,
+    PROPERTIES_PATH,
+    render_properties,
+    table_checksum,
+)
 from lakewright.model.errors import AlreadyExists, Invalid
 from lakewright.model.schema import META_COLUMNS, List, Map, Schema, Struct
 from lakewright.model.table import MergeMode, TableDescriptor, TableId, TableType
 from lakewright.storage.port import Storage
 
-PROPERTIES = ".hoodie/hoodie.properties"
 VERSIONS = (6, 9)
 _PAYLOADS = {
     MergeMode.COMMIT_TIME_ORDERING: "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
@@ -55,17 +59,17 @@ def plan_create(
         **(_version_6(descriptor, mode) if version == 6 else _version_9(descriptor, mode)),
         **_own_properties(descriptor.properties),
     }
-    properties["hoodie.table.checksum"] = str(table_checksum(properties))
+    properties[CHECKSUM] = str(table_checksum(properties))
     return CreatePlan(properties, _folders(version))
 
 
 def create_table(storage: Storage, plan: CreatePlan) -> None:
     """Make the table; the properties file is what makes it one, and only one creator wins."""
-    if storage.stat(PROPERTIES) is not None:
+    if storage.stat(PROPERTIES_PATH) is not None:
         raise _taken(storage)
     for folder in plan.folders:
         storage.ensure_folder(folder)
-    if not storage.create(PROPERTIES, render_properties(plan.properties)):
+    if not storage.create(PROPERTIES_PATH, render_properties(plan.properties)):
         raise _taken(storage)
 
 

@@ -1,6 +1,7 @@
 """Scan: one query over one snapshot of a table, run when its rows are asked for."""
 
 import html
+import logging
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from lakewright.engine.local.count import count_rows
 from lakewright.engine.local.scan import scan_batches
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.model.extras import load_extra
+from lakewright.model.logs import facts
 from lakewright.table.state import TableState
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     import polars
 
     from lakewright.engine.spark.names import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
 
 
 class Scan:
@@ -39,7 +43,10 @@ class Scan:
 
     @cached_property
     def _plan(self) -> ScanPlan:
-        return plan_scan(self._state, self._request)
+        plan = plan_scan(self._state, self._request)
+        done = facts(table=self._name, query=self._request.describe(), slices=len(plan.tasks))
+        log.info("scan planned", extra=done)
+        return plan
 
     def plan(self) -> ScanPlan:
         """Return the file splits that will be read, and what was pruned, as a value."""

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from lakewright.actions.create import PROPERTIES, CreatePlan, create_table
+from lakewright.actions.create import CreatePlan, create_table
+from lakewright.format.hudi.properties import PROPERTIES_PATH
 from lakewright.model.errors import Invalid, TableNotFound
 from lakewright.model.table import TableDef, TableId
 from lakewright.storage.open import open_storage
@@ -54,7 +55,7 @@ class FilesystemCatalog:
     def open(self, table: TableId) -> Storage:
         """See Catalog.open."""
         place = f"{table.database}/{table.name}"
-        if self._root.stat(f"{place}/{PROPERTIES}") is None:
+        if self._root.stat(f"{place}/{PROPERTIES_PATH}") is None:
             known = [str(t) for t in self.list_tables()]
             raise TableNotFound(
                 f"no table {table} in {self._root.uri}.",
@@ -76,7 +77,7 @@ class FilesystemCatalog:
                 continue
             for folder in self._root.folders(database):
                 table = TableId(database, folder.rpartition("/")[2])
-                if self._root.stat(f"{folder}/{PROPERTIES}") and not self._is_dropped(table):
+                if self._root.stat(f"{folder}/{PROPERTIES_PATH}") and not self._is_dropped(table):
                     yield table
 
     def drop_table(self, table: TableId, *, cascade: bool) -> None:

@@ -13,6 +13,7 @@ How the promises of the port are kept:
   (``a//b``, a trailing slash) are left out.
 """
 
+import logging
 import random
 import secrets
 import time
@@ -23,6 +24,7 @@ from typing import IO, cast
 import botocore.exceptions as client_errors
 
 from lakewright.model.errors import CommitStateUnknown, InvalidPath, Unavailable, Unsupported
+from lakewright.model.logs import facts
 from lakewright.storage import s3_options as settings
 from lakewright.storage.paths import (
     already_exists,
@@ -38,6 +40,8 @@ from lakewright.storage.s3_file import TAIL, RangedFile
 from lakewright.storage.s3_listing import Listing
 from lakewright.storage.s3_upload import Upload
 from lakewright.storage.streams import map_bounded
+
+log = logging.getLogger(__name__)
 
 _TOKEN = "lakewright-token"
 _PART = 8 << 20
@@ -227,7 +231,7 @@ class S3Storage:
             except _BROKEN_OFF:
                 if attempt == attempts:
                     raise
-                _pause(attempt)
+                _pause(attempt, path)
         raise AssertionError("the loop above returns or raises")
 
     def _get_range(self, path: str, offset: int, length: int, **details: str) -> bytes:
@@ -292,7 +296,7 @@ class S3Storage:
             else:
                 return True
             if attempt < attempts:
-                _pause(attempt)
+                _pause(attempt, path)
         if maybe_done:
             return self._is_ours(path, token, failure)
         with mapped(path, self.uri):
@@ -333,7 +337,8 @@ class S3Storage:
             )
 
 
-def _pause(attempt: int) -> None:
+def _pause(attempt: int, path: str) -> None:
+    log.info("S3 did not answer; asking again", extra=facts(path=path, attempts=attempt))
     time.sleep(random.uniform(0.5, 1.0) * min(0.1 * 2**attempt, 5.0))
 
 

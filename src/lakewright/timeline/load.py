@@ -1,11 +1,16 @@
 """Taking a picture of a table's timeline."""
 
+import logging
+
 from lakewright.format.hudi.config import TableConfig
 from lakewright.model.errors import Conflict
+from lakewright.model.logs import facts
 from lakewright.storage.port import Storage
 from lakewright.timeline.bodies import Bodies
 from lakewright.timeline.entries import gather
 from lakewright.timeline.view import TimelineView
+
+log = logging.getLogger(__name__)
 
 #: How often a listing is taken again when plans vanish between seeing and reading them.
 ATTEMPTS = 5
@@ -25,6 +30,7 @@ def load_timeline(storage: Storage, config: TableConfig) -> TimelineView:
         except Conflict:
             if attempt == ATTEMPTS - 1:
                 raise
+            log.info("a plan vanished while it was read; listing again", extra=facts(try_=attempt))
             continue
         return view
     raise AssertionError("unreachable: the last attempt returns or raises")
@@ -34,4 +40,5 @@ def _listed(storage: Storage, config: TableConfig) -> TimelineView:
     folder = config.timeline_folder
     names = ((file.path.removeprefix(f"{folder}/"), file.modified) for file in storage.list(folder))
     entries = gather(names, config.layout, config.timezone)
+    log.debug("timeline listed", extra=facts(table=storage.uri, instants=len(entries)))
     return TimelineView(storage, config, entries, Bodies(storage, config))

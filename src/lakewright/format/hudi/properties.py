@@ -6,12 +6,16 @@ checksum is not.
 """
 
 import datetime as dt
+import logging
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from lakewright.model.errors import Conflict, Corrupt, NotFound, TableNotFound
+from lakewright.model.logs import facts
 from lakewright.storage.port import Storage
+
+log = logging.getLogger(__name__)
 
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 BACKUP_PATH = ".hoodie/hoodie.properties.backup"
@@ -145,6 +149,10 @@ def load_properties(storage: Storage) -> dict[str, str]:
         if path == PROPERTIES_PATH:
             backup = _read(storage, BACKUP_PATH)
             if backup is not None and _is_sealed(backup):
+                log.warning(
+                    "the properties are damaged; reading their backup",
+                    extra=facts(table=storage.uri),
+                )
                 return backup
         return _accepted(values, path)
     raise TableNotFound(
@@ -203,6 +211,7 @@ def recover_properties(storage: Storage) -> None:
         if current is None or _is_sealed(parsed):
             storage.delete([_crc(PROPERTIES_PATH)])
             storage.write(PROPERTIES_PATH, backup)
+            log.warning("properties restored from their backup", extra=facts(table=storage.uri))
     storage.delete([BACKUP_PATH, _crc(BACKUP_PATH)])
 
 

@@ -1,6 +1,7 @@
 """Reading log files: find the blocks, then decode those that are wanted."""
 
 import io
+import logging
 import struct
 from collections.abc import Iterator, Sequence
 from typing import IO
@@ -25,6 +26,9 @@ from lakewright.format.hudi.log.blocks import (
 from lakewright.format.hudi.log.deletes import DeleteRecords, decode_deletes
 from lakewright.format.hudi.positions import decode_positions
 from lakewright.model.errors import Corrupt, Unsupported
+from lakewright.model.logs import facts
+
+log = logging.getLogger(__name__)
 
 _WINDOW = 64 << 10
 _SEARCH = 1 << 20
@@ -91,6 +95,7 @@ def scan_blocks(file: IO[bytes], size: int, path: str) -> Iterator[LogBlock]:
         if end is None:
             begin = offset + len(MAGIC)
             end = _next_magic(window, begin, size)
+            log.warning("a corrupt log block is passed over", extra=facts(path=path, offset=offset))
             yield LogBlock(BlockKind.CORRUPT, {}, offset, begin, end - begin, path)
         else:
             yield _block(window, offset, end, path)
