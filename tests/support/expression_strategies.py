@@ -4,6 +4,7 @@ The pools of values are small and full of edges, so that comparisons meet their 
 """
 
 import math
+import random
 from datetime import UTC, date, datetime, time
 from decimal import Decimal as PyDecimal
 from typing import Any
@@ -127,7 +128,24 @@ rows: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     }
 )
 
-_ORDERED = [kind for kind in POOLS if kind != BOOLEAN]
+
+def _some_row(chance: random.Random) -> dict[str, Any]:
+    def pick(pool: list[Any]) -> Any:
+        return None if chance.random() < 0.15 else chance.choice(pool)
+
+    row = {
+        field.name: pick(TEXTS if field.name == "text" else POOLS[field.type])
+        for field in SCHEMA
+        if not isinstance(field.type, Struct)
+    }
+    deep = pick([{"y": pick(POOLS[STRING])}])
+    return {**row, "inner": pick([{"x": pick(POOLS[INT]), "deep": deep}])}
+
+
+_CHANCE = random.Random(64)
+#: Many rows at once, the same every time: a condition is asked about all of them, which finds
+#: more than drawing new rows for each condition would, and sooner.
+SAMPLE: list[dict[str, Any]] = [_some_row(_CHANCE) for _ in range(64)]
 
 
 @st.composite
@@ -159,8 +177,31 @@ def _constants_and_flags() -> st.SearchStrategy[n.Expression]:
 
 
 @st.composite
-def _comparisons(draw: st.DrawFn, depth: int, computed: bool) -> n.Expression:
-    kind = draw(st.sampled_from(list(POOLS)))
+def conditions_on(draw: st.DrawFn, kind: DataType) -> n.Expression:
+    """A short condition on columns of one type, so that few examples reach every edge of it."""
+
+    def one() -> n.Expression:
+        if kind == STRING and draw(st.integers(0, 2)) == 0:
+            return draw(_text_conditions(0, False))
+        if draw(st.integers(0, 9)) == 0:
+            return n.IsNull(draw(st.sampled_from(_COLUMNS[kind])))
+        return draw(_comparisons(0, False, kind))
+
+    shape = draw(st.integers(0, 6))
+    if shape == 0:
+        return n.Not(n.And(one(), one()))
+    if shape == 1:
+        return n.Not(n.Or(one(), one()))
+    if shape == 2:
+        return n.And(one(), one())
+    return n.Not(one()) if shape == 3 else one()
+
+
+@st.composite
+def _comparisons(
+    draw: st.DrawFn, depth: int, computed: bool, of: DataType | None = None
+) -> n.Expression:
+    kind = of or draw(st.sampled_from(list(POOLS)))
     left = draw(operands(kind, depth - 1, computed=computed))
     shape = draw(st.integers(0, 5))
     if shape == 0:
@@ -311,3 +352,11 @@ _MAKERS: dict[DataType, list[Any]] = {
         lambda d: _calls(["floor", "ceil", "abs"], MONEY, d),
     ],
 }
+
+
+def computed(kind: DataType, depth: int = 2) -> st.SearchStrategy[Any]:
+    """A value of this type that is computed, never a bare column."""
+    return st.one_of([make(depth) for make in _MAKERS[kind]])
+
+
+COMPUTED_KINDS = list(_MAKERS)

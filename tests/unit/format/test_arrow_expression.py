@@ -9,55 +9,99 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from lakewright.format.arrow.expression import residual_filter, to_arrow
+from lakewright.format.arrow.expression import column, residual_filter, to_arrow
+from lakewright.format.arrow.expression_values import compile_value
 from lakewright.format.arrow.schema import from_arrow_schema, to_arrow_schema
 from lakewright.model.errors import Unsupported
 from lakewright.model.expression.bind import bind
+from lakewright.model.expression.bound import BoundExpression
 from lakewright.model.expression.build import col
+from lakewright.model.expression.nodes import Expression
 from lakewright.model.expression.parse import parse_expression
 from lakewright.model.expression.render import to_sql
-from support.expression_strategies import SCHEMA, conditions, rows
-from support.sql_semantics import matches
+from lakewright.model.schema import DataType
+from support.expression_strategies import (
+    COMPUTED_KINDS,
+    POOLS,
+    SAMPLE,
+    SCHEMA,
+    computed,
+    conditions,
+    conditions_on,
+)
+from support.sql_semantics import matches, value_of
 
 ARROW = to_arrow_schema(SCHEMA)
 
 
-def batch_of(some_rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    batch = pa.RecordBatch.from_pylist(some_rows, schema=ARROW)
-    return batch.append_column("position", pa.array(range(len(some_rows)), pa.int64()))
+BATCH = pa.RecordBatch.from_pylist(SAMPLE, schema=ARROW).append_column(
+    "position", pa.array(range(len(SAMPLE)), pa.int64())
+)
 
 
 def kept(batch: pa.RecordBatch) -> list[int]:
     return batch.column("position").to_pylist()
 
 
-def expected(bound: Any, some_rows: list[dict[str, Any]]) -> list[int]:
-    return [at for at, row in enumerate(some_rows) if matches(bound, row)]
+def expected(bound: BoundExpression) -> list[int]:
+    return [at for at, row in enumerate(SAMPLE) if matches(bound, row)]
 
 
 @settings(max_examples=150)
-@given(condition=conditions(), some_rows=st.lists(rows, max_size=6))
-def test_the_residual_filter_keeps_exactly_the_matching_rows(condition, some_rows) -> None:
+@given(condition=conditions())
+def test_the_residual_filter_keeps_exactly_the_matching_rows(condition: Expression) -> None:
     bound = bind(condition, SCHEMA)
     keep = residual_filter(bound)
-    batch = batch_of(some_rows)
-    result = batch if keep is None else keep(batch)
-    assert kept(result) == expected(bound, some_rows), to_sql(condition)
+    result = BATCH if keep is None else keep(BATCH)
+    assert kept(result) == expected(bound), to_sql(condition)
 
 
 @settings(max_examples=100)
-@given(condition=conditions(), some_rows=st.lists(rows, max_size=6))
-def test_the_scan_filter_keeps_at_least_the_matching_rows(condition, some_rows) -> None:
+@given(condition=conditions())
+def test_the_scan_filter_keeps_at_least_the_matching_rows(condition: Expression) -> None:
     bound = bind(condition, SCHEMA)
     found = to_arrow(bound)
-    batch = batch_of(some_rows)
-    result = kept(batch if found.expression is None else batch.filter(found.expression))
-    wanted = expected(bound, some_rows)
+    result = kept(BATCH if found.expression is None else BATCH.filter(found.expression))
+    wanted = expected(bound)
     assert set(wanted) <= set(result), to_sql(condition)
     if found.exact:
         assert result == wanted, to_sql(condition)
+
+
+@pytest.mark.parametrize("kind", list(POOLS), ids=str)
+def test_both_filters_are_exact_on_columns_of_every_type(kind: DataType) -> None:
+    @settings(max_examples=60)
+    @given(condition=conditions_on(kind))
+    def filters_agree(condition: Expression) -> None:
+        bound = bind(condition, SCHEMA)
+        keep, scan = residual_filter(bound), to_arrow(bound)
+        assert scan.exact
+        wanted = expected(bound)
+        assert kept(BATCH if keep is None else keep(BATCH)) == wanted, to_sql(condition)
+        assert kept(BATCH.filter(scan.expression)) == wanted, to_sql(condition)
+
+    filters_agree()
+
+
+@pytest.mark.parametrize("kind", COMPUTED_KINDS, ids=str)
+def test_computed_values_are_those_of_sql(kind: DataType) -> None:
+    @settings(max_examples=50)
+    @given(value=computed(kind))
+    def values_agree(value: Expression) -> None:
+        bound = bind(value, SCHEMA, predicate=False)
+        found = compile_value(bound, lazy=False)(lambda reference: column(BATCH, reference))
+        ours = [found.as_py()] * len(SAMPLE) if isinstance(found, pa.Scalar) else found.to_pylist()
+        for row, one in zip(SAMPLE, ours, strict=True):
+            assert same(one, value_of(bound, row)), (to_sql(value), row)
+
+    values_agree()
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
+        return math.isnan(other)
+    return one == other and (one is None) == (other is None)
 
 
 TABLE = pa.table(
