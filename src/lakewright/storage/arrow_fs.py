@@ -37,7 +37,7 @@ PARAMETERS = declare(
     str.strip,
     "",
     doc="Query text that pyarrow's file systems take after the URI, as in scheme=http.",
-    since="0.1.0",
+    since="0.1",
     allowed="name=value pairs joined by &",
 )
 

@@ -17,6 +17,6 @@ SETTINGS = declare(
     _settings,
     dict[str, object](),
     doc="Arguments for the file system, as fsspec's page for that scheme names them.",
-    since="0.1.0",
+    since="0.1",
     allowed='a JSON object, as in {"username": "me"}',
 )

@@ -28,7 +28,7 @@ ENDPOINT = declare(
     _text,
     "",
     doc="Address of a compatible server, as http://host:port; without it, that of AWS.",
-    since="0.1.0",
+    since="0.1",
     allowed="a URL",
     old_keys=("fs.s3a.endpoint",),
 )
@@ -37,7 +37,7 @@ REGION = declare(
     _text,
     "",
     doc="Region of the bucket; without it, what the environment or the profile says.",
-    since="0.1.0",
+    since="0.1",
     allowed="a region name",
     old_keys=("fs.s3a.endpoint.region",),
 )
@@ -46,7 +46,7 @@ ACCESS_KEY = declare(
     _text,
     "",
     doc="Access key; without it, the usual chain (environment, profile, instance role).",
-    since="0.1.0",
+    since="0.1",
     allowed="text, together with s3.secret-key",
     old_keys=("fs.s3a.access.key",),
 )
@@ -55,7 +55,7 @@ SECRET_KEY = declare(
     _text,
     "",
     doc="Secret that belongs to s3.access-key.",
-    since="0.1.0",
+    since="0.1",
     allowed="text, together with s3.access-key",
     old_keys=("fs.s3a.secret.key",),
 )
@@ -64,7 +64,7 @@ SESSION_TOKEN = declare(
     _text,
     "",
     doc="Token of temporary credentials.",
-    since="0.1.0",
+    since="0.1",
     allowed="text",
     old_keys=("fs.s3a.session.token",),
 )
@@ -73,7 +73,7 @@ PROFILE = declare(
     _text,
     "",
     doc="Named profile of the AWS configuration files.",
-    since="0.1.0",
+    since="0.1",
     allowed="a profile name",
 )
 ANONYMOUS = declare(
@@ -81,7 +81,7 @@ ANONYMOUS = declare(
     parse_bool,
     False,
     doc="Read public buckets without credentials.",
-    since="0.1.0",
+    since="0.1",
     allowed="true or false",
 )
 PATH_STYLE = declare(
@@ -89,7 +89,7 @@ PATH_STYLE = declare(
     parse_bool,
     None,
     doc="Name the bucket in the path instead of the host; without it, true with s3.endpoint.",
-    since="0.1.0",
+    since="0.1",
     allowed="true or false",
     old_keys=("fs.s3a.path.style.access",),
 )
@@ -99,7 +99,7 @@ CONDITIONAL_WRITES = declare(
     True,
     doc="Whether the server honours If-None-Match and If-Match on a put, as S3 does since 2024. "
     "One that ignores them lets two writers win: say false, and writing needs a lock.",
-    since="0.1.0",
+    since="0.1",
     allowed="true or false",
 )
 TIMEOUT = declare(
@@ -107,7 +107,7 @@ TIMEOUT = declare(
     _seconds,
     60.0,
     doc="Seconds to wait for a connection, and for each piece of an answer.",
-    since="0.1.0",
+    since="0.1",
     allowed="more than 0, less than 86400",
 )
 ATTEMPTS = declare(
@@ -115,7 +115,7 @@ ATTEMPTS = declare(
     _count,
     5,
     doc="How often a request is sent in all, with growing pauses, before it counts as failed.",
-    since="0.1.0",
+    since="0.1",
     allowed="1 to 1000",
 )
 THREADS = declare(
@@ -123,6 +123,6 @@ THREADS = declare(
     _count,
     16,
     doc="How many requests a listing, a batched delete or a large read sends at once.",
-    since="0.1.0",
+    since="0.1",
     allowed="1 to 1000",
 )

@@ -1,0 +1,1 @@
+"""The checks behind ``fsck``, one module for each part of a table."""

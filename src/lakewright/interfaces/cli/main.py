@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from lakewright.interfaces.cli import tables
 from lakewright.interfaces.cli.logs import LogFormat, configure
@@ -55,7 +56,8 @@ def run() -> None:
             body = {"error": error.code, "message": str(error), "facts": plain(error.facts)}
             sys.stderr.write(json.dumps(body, ensure_ascii=False) + "\n")
         else:
-            Console(stderr=True).print(f"lakewright: {error}", style="red", highlight=False)
+            line = Text(f"lakewright: {error}", style="red")
+            Console(stderr=True).print(line, soft_wrap=True)
         sys.exit(1)
     except BrokenPipeError:  # `| head` closed the pipe: not an error of ours
         sys.stderr.close()
