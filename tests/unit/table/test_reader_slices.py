@@ -197,6 +197,22 @@ def test_filters_see_merged_rows(base, blocks, event_time: bool, n: int, ts: int
     assert rows_of(table, where=f"n >= {n} AND ts <= {ts}") == wanted
 
 
+@settings(max_examples=40)
+@given(base_files, log_blocks, st.booleans(), st.sampled_from([6, 9]), st.data())
+def test_windows_hold_what_was_written_in_them(base, blocks, event_time, version, data) -> None:
+    """Only records of the window take part: one that came too late is still news."""
+    table = build(base, blocks, event_time=event_time, version=version)
+    done = [i.completed for i in table.state().timeline.data()]
+    start = data.draw(st.integers(0, len(done) - 1))
+    end = data.draw(st.integers(start + 1, len(done)))
+    # Commit 1 wrote the base file, each later one a block.
+    wanted = merged(
+        base if start == 0 else [], blocks[max(start - 1, 0) : end - 1], event_time=event_time
+    )
+    times = {"start": done[start - 1] if start else None, "end": done[end - 1]}
+    assert rows_of(table, mode=ReadingMode.INCREMENTAL, **times) == wanted
+
+
 @settings(max_examples=20)
 @given(base_files, log_blocks, st.booleans())
 def test_blocks_that_do_not_fit_into_memory_are_decoded_again(base, blocks, event_time) -> None:

@@ -107,7 +107,8 @@ class Folding:
     ) -> Versions:
         """Merge two versions of the same records, row by row.
 
-        Older versions that are ``yielding`` fill gaps, but never win.
+        Older versions that are ``yielding`` never win, and only fill in columns that the newer
+        ones lack altogether.
         """
         newer_wins = np.ones(len(newer), dtype=bool)
         if self.policy.event_time and newer.ordering and older.ordering:
@@ -123,9 +124,16 @@ class Folding:
         pairs = np.flatnonzero(~older.deleted & ~newer.deleted)
         if self.merger is not None:
             return self._by_merger(self.merger, older, newer, chosen, pairs)
-        return self._filled(both, chosen, newer_wins, pairs)
+        return self._filled(both, chosen, newer_wins, pairs, yielding)
 
-    def _filled(self, both: Versions, high: Versions, newer_wins: Flags, pairs: Places) -> Versions:
+    def _filled(
+        self,
+        both: Versions,
+        high: Versions,
+        newer_wins: Flags,
+        pairs: Places,
+        yielding: Flags | None,
+    ) -> Versions:
         count = len(high)
         place = np.arange(count)
         of_high = np.where(newer_wins, place + count, place)
@@ -136,6 +144,8 @@ class Folding:
         for name in both.rows.schema.names:
             column = high.rows.column(name)
             gap = self._gaps(column)
+            if yielding is not None:
+                gap = gap & ~yielding
             missing = both.absent.get(name)
             if missing is not None:
                 gap = gap | missing[of_high]
@@ -218,7 +228,8 @@ class FoldedBase:
     ) -> pa.Table:
         """Return the rows that come out of the next base rows, as one table.
 
-        Base rows that are ``yielding`` fill gaps of their log records, but never win.
+        Base rows that are ``yielding`` never win, and only fill in columns that their log
+        records lack altogether.
         """
         found = pc.index_in(keys, value_set=self._state.keys)
         touched = np.asarray(found.is_valid(), dtype=bool)

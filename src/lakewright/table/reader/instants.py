@@ -1,7 +1,7 @@
 """Which instants a reading sees, as a small value that travels to workers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewright.timeline.view import TimelineView
 
@@ -13,7 +13,8 @@ class SeenInstants:
     Log files of layout 1 may hold blocks of several instants, among them failed and later ones;
     this says which of them count. ``completions`` maps requested to completion times, ``start``
     is the first instant of the active timeline: what is older counts as committed. ``as_of``
-    bounds requested times, ``upto`` completion times; ``hidden`` instants are passed over.
+    bounds requested times, ``upto`` completion times; ``hidden`` instants are passed over, and
+    with ``among`` all but these.
     """
 
     completions: Mapping[str, str]
@@ -22,6 +23,7 @@ class SeenInstants:
     as_of: str | None = None
     upto: str | None = None
     hidden: frozenset[str] = frozenset()
+    among: frozenset[str] | None = None
 
     @staticmethod
     def of(
@@ -32,13 +34,15 @@ class SeenInstants:
             dict(timeline.completions), timeline.start, timeline.pending_writes, as_of, upto
         )
 
-    def only(self, instant: str) -> "SeenInstants":
-        """See one instant and no other."""
-        return SeenInstants({instant: instant}, None, frozenset())
+    def only(self, instants: frozenset[str] | None) -> "SeenInstants":
+        """See these instants and no others; None for no such bound."""
+        return replace(self, among=instants)
 
     def shows(self, instant: str) -> bool:
         """Whether what this instant wrote is part of what is read."""
         if instant in self.hidden or not self._committed(instant):
+            return False
+        if self.among is not None and instant not in self.among:
             return False
         if self.as_of is not None and instant > self.as_of:
             return False

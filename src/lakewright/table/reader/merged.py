@@ -58,8 +58,8 @@ def _base_rows(
 class Meeting:
     """The rows of a base file on their way to the contest with the logs.
 
-    An incremental reading leaves out base rows from before its window altogether, as Hudi does:
-    a record that came late, and that an older row beats, is still news of the window.
+    An incremental reading leaves out what was written outside its window altogether, as Hudi
+    does: a record that came late, and that an older row beats, is still news of the window.
     """
 
     source: SliceSource

@@ -36,7 +36,8 @@ class FileSliceReader:
 
     ``schema`` holds the table's own columns as the reader sees them, which may be an evolved
     schema; ``seen`` the instants whose records count. ``target`` is what is read, all of
-    ``schema`` at first. ``changed_by`` restricts rows to those last written by these instants,
+    ``schema`` at first. ``changed_by`` restricts records to those written by these instants (as
+    in Hudi, what others wrote has no say in who wins among them),
     ``keys`` (an Arrow array) to the records that they name. ``history`` knows renamed columns.
     """
 
@@ -91,7 +92,7 @@ class FileSliceReader:
     def logged_keys(self, file_slice: FileSlice, instant: str) -> pa.Array:
         """Return the keys of the log records that one instant added to a slice."""
         source = self._source(file_slice)
-        alone = replace(source, seen=self.seen.only(instant))
+        alone = replace(source, seen=self.seen.only(frozenset({instant})))
         with SliceLogs(alone, LogColumns(key_columns(self.config), (), ())) as logs:
             parts = [entry.keys for entry in logs.entries_by_key()]
         return pa.chunked_array(parts, pa.string()).unique()
@@ -132,7 +133,7 @@ class FileSliceReader:
             storage=self.storage,
             config=self.config,
             schema=whole,
-            seen=self.seen,
+            seen=self.seen.only(self.changed_by),
             policy=MergePolicy.of(self.config),
             file_slice=file_slice,
             projection=projection,

@@ -1,0 +1,182 @@
+"""Where the hudi package reads a table, it returns the same rows; the known differences are named.
+
+The page docs/reference/differences.md lists them for people; here each is held true.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from fixture_tables import table_params, unzip_table
+from lakewright.actions.scan import ScanRequest, plan_scan
+from lakewright.engine.local.scan import scan_batches
+from lakewright.model.errors import HistoryGone, Unsupported
+from lakewright.model.files import ReadingMode
+from lakewright.storage.open import open_storage
+from lakewright.table.state import TableState, open_state
+
+hudi = pytest.importorskip("hudi", reason="the hudi package is not installed")
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "differences.md"
+BEGINNING = "19700101000000000"
+
+#: Columns in which the two differ, by table; why is on the page.
+COLUMNS = {
+    "cow_odd_partitions_encoded_v9": {"region"},
+    "cow_odd_partitions_plain_v9": {"region"},
+    "partitioned_by_when": {"when"},
+    "cow_time_millis_v9": {"at"},
+    "timed_seconds_mor": {"moment"},
+    "cow_evolved_v9": {"note", "tags"},
+    "mor_evolved_v9": {"note", "tags"},
+    "nested_evolved_cow": {"extra", "lines", "m", "who"},
+    "nested_evolved_mor": {"extra", "lines", "m", "who"},
+    "renamed_cow": {"b", "bb", "c", "d", "st"},
+    "renamed_cow_v6": {"b", "bb", "c", "d", "st"},
+    "renamed_mor": {"b", "bb", "c", "d", "st"},
+    "renamed_mor_v8": {"b", "bb", "c", "d", "st"},
+    "merged_partly_commit_time_mor": {"id", "name", "price", "qty"},
+    "merged_partly_mor": {"id", "name", "price", "qty"},
+    "merged_partly_mor_v8": {"id", "name", "price", "qty"},
+}
+REFUSED_THERE = {
+    "mor_two_orderings_v9",
+    "ordered_by_two_cow",
+    "partial_mor_v6",
+    "timed_custom",
+    "without_partition_columns",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One question to both readers."""
+
+    name: str
+    ours: ScanRequest
+    theirs: Any = None
+    read_optimized: bool = False
+
+
+def readings(state: TableState) -> Iterator[Reading]:
+    yield Reading("snapshot", ScanRequest(meta=True))
+    optimised = ScanRequest(meta=True, mode=ReadingMode.SNAPSHOT_READ_OPTIMIZED)
+    yield Reading("read optimised", optimised, read_optimized=True)
+    writes = state.timeline.data()
+    for instant in writes:
+        time = instant.requested
+        options = hudi.HudiReadOptions().with_as_of_timestamp(time)
+        yield Reading(f"as of {time}", ScanRequest(meta=True, as_of=time), options)
+    times = [None, *sorted({i.completed for i in writes if i.completed})]
+    for start, end in itertools.pairwise(times):
+        options = (
+            hudi.HudiReadOptions()
+            .with_query_type(hudi.HudiQueryType.Incremental)
+            .with_start_timestamp(start or BEGINNING)
+            .with_end_timestamp(end)
+        )
+        ours = ScanRequest(meta=True, mode=ReadingMode.INCREMENTAL, start=start, end=end)
+        yield Reading(f"after {start} up to {end}", ours, options)
+
+
+def rows_here(state: TableState, request: ScanRequest) -> list[dict[str, Any]]:
+    return [r for b in scan_batches(plan_scan(state, request)) for r in b.to_pylist()]
+
+
+def rows_there(path: Path, reading: Reading) -> list[dict[str, Any]] | None:
+    """Ask hudi-rs; None where it refuses. Its panics are no ordinary exceptions."""
+    builder = hudi.HudiTableBuilder.from_base_uri(str(path))
+    if reading.read_optimized:
+        builder = builder.with_hudi_options({"hoodie.read.use.read_optimized.mode": "true"})
+    try:
+        table = builder.build()
+        batches = table.read(reading.theirs) if reading.theirs else table.read()
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
+        return None
+    return [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
+
+
+def in_order(rows: list[dict[str, Any]], without: set[str]) -> list[str]:
+    return sorted(
+        json.dumps({k: v for k, v in r.items() if k not in without}, sort_keys=True, default=repr)
+        for r in rows
+    )
+
+
+def params() -> list[Any]:
+    found = []
+    for family in ("own", "golden", "hudi"):
+        for param in table_params(family):
+            if isinstance(param, str):
+                found.append(pytest.param((family, param), id=f"{family}-{param}"))
+            else:
+                found.append(pytest.param((family, "absent"), marks=param.marks))
+    return found
+
+
+@pytest.mark.parametrize("which", params())
+def test_both_readers_agree(which: tuple[str, str], tmp_path: Path) -> None:
+    family, name = which
+    path = unzip_table(family, name, tmp_path)
+    state = open_state(open_storage(path))
+    differing = COLUMNS.get(name, set())
+    seen_to_differ: set[str] = set()
+    compared = 0
+    for reading in readings(state):
+        there = rows_there(path, reading)
+        assert (there is None) <= (name in REFUSED_THERE), reading.name
+        try:
+            here = rows_here(state, reading.ours)
+        except (HistoryGone, Unsupported) as refused:
+            assert is_known_refusal(state, name, reading, refused), reading.name
+            continue
+        if there is None:
+            continue
+        compared += 1
+        assert in_order(here, differing) == in_order(there, differing), reading.name
+        seen_to_differ |= {
+            column for column in differing if column_of(here, column) != column_of(there, column)
+        }
+    assert seen_to_differ == differing
+    assert compared or name in REFUSED_THERE or "lance" in name
+
+
+def column_of(rows: list[dict[str, Any]], name: str) -> list[str]:
+    return sorted(repr(row.get(name, "absent")) for row in rows)
+
+
+def is_known_refusal(
+    state: TableState, name: str, reading: Reading, error: HistoryGone | Unsupported
+) -> bool:
+    if isinstance(error, HistoryGone):
+        return any(fnmatch(name, pattern) for pattern in CLEANED)
+    if reading.ours.mode is ReadingMode.INCREMENTAL and not state.config.populate_meta_fields:
+        return True
+    return "lance" in name
+
+
+CLEANED = (
+    "*_archived_*",
+    "*_cleaned_*",
+    "*_restored_*",
+    "*_savepoint_*",
+    "archived_*",
+    "restored_*",
+)
+
+
+def test_the_page_names_every_difference() -> None:
+    text = PAGE.read_text()
+    for name in (*COLUMNS, *REFUSED_THERE):
+        assert f"`{name}`" in text
+    for pattern in CLEANED:
+        assert pattern.rstrip("*") in text
