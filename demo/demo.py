@@ -9,6 +9,7 @@ a delete, more updates. It is read without Java first, then on Spark.
 import os
 import sys
 import tempfile
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -91,13 +92,13 @@ def on_spark(table: lw.Table) -> None:
     """Read the same on a local Spark session."""
     step("The same on Spark: table.scan().to_spark(spark)")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").appName("lakewright demo")
-    builder = builder.config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
     spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     try:
-        spark.sparkContext.setLogLevel("ERROR")
         frame = table.scan(where="n >= 0").to_spark(spark)
         frame.groupBy("city").sum("total").orderBy("city").show()
         writes = [i for i in table.timeline.completed() if i.action.writes_data]
