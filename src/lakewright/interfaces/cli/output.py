@@ -46,7 +46,7 @@ def emit(
 def _emit_table(
     columns: Sequence[str], rows: Iterable[Row], title: str | None, limit: int | None
 ) -> None:
-    grid = Grid(title=title, title_justify="left", header_style="bold cyan", pad_edge=False)
+    grid = Grid(title=title, title_justify="left", header_style="bold cyan")
     for column in columns:
         grid.add_column(column, overflow="fold")
     shown, cut = 0, False
@@ -56,8 +56,7 @@ def _emit_table(
             break
         grid.add_row(*(_cell(row.get(c)) for c in columns))
         shown += 1
-    # A pipe has no width of its own: let the table be as wide as it needs.
-    console = Console() if sys.stdout.isatty() else Console(width=240, no_color=True)
+    console = _console()
     console.print(grid)
     more = "; more follow, raise --limit" if cut else ""
     console.print(f"{shown} row{'' if shown == 1 else 's'}{more}", style="dim", highlight=False)
@@ -86,12 +85,22 @@ def emit_facts(facts: Mapping[str, object], output: Output, *, title: str) -> No
         if output is Output.csv:
             _emit_csv(("fact", "value"), rows)
         else:
-            grid = Grid(title=title, title_justify="left", show_header=False, pad_edge=False)
+            grid = Grid(title=title, title_justify="left", show_header=False)
             grid.add_column(style="bold cyan")
             grid.add_column(overflow="fold")
             for row in rows:
                 grid.add_row(row["fact"], row["value"])
-            Console().print(grid)
+            _console().print(grid)
+
+
+def say(line: str, *, good: bool) -> None:
+    """Print a verdict for people, in green or red on a terminal."""
+    _console().print(line, style="green" if good else "red", highlight=False)
+
+
+def _console() -> Console:
+    # A pipe has no width of its own: let the table be as wide as it needs.
+    return Console() if sys.stdout.isatty() else Console(width=240, no_color=True)
 
 
 def plain(value: object) -> object:

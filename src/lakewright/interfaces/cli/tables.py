@@ -7,7 +7,8 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from lakewright.interfaces.cli.output import Output, emit, emit_facts
+from lakewright.actions.fsck import Problem
+from lakewright.interfaces.cli.output import Output, emit, emit_facts, say
 from lakewright.interfaces.cli.wiring import open_table
 from lakewright.model.errors import Invalid
 from lakewright.model.files import FileSlice
@@ -152,20 +153,26 @@ def fsck(
 ) -> None:
     """Check every invariant of the format; exit code 2 when something is wrong."""
     report = open_table(path).fsck(deep=deep)
+    problems, notes = ([_finding(f) for f in found] for found in (report.problems, report.notes))
+    checked = dict(report.checked)
     if output is Output.json:
-        problems = [{"code": p.code, "path": p.path, "message": p.message} for p in report.problems]
-        facts = {"ok": report.ok, "checked": dict(report.checked), "problems": problems}
+        facts = {"ok": report.ok, "checked": checked, "problems": problems, "notes": notes}
         emit_facts(facts, output, title="fsck")
+    elif output is Output.csv:
+        emit(("code", "path", "message"), problems, output)
     else:
-        checked = ({"check": k, "count": v} for k, v in report.checked.items())
-        emit(("check", "count"), checked, output, title="checked")
-        if report.problems:
-            found = (
-                {"code": p.code, "path": p.path, "message": p.message} for p in report.problems
-            )
-            emit(("code", "path", "message"), found, output, title="problems")
+        emit_facts(checked, output, title="checked")
+        for title, found in (("problems", problems), ("notes", notes)):
+            if found:
+                emit(("code", "path", "message"), found, output, title=title)
+        verdict = "sound" if report.ok else f"{len(problems)} problems"
+        say(f"{path}: {verdict}, {sum(checked.values())} things checked", good=report.ok)
     if not report.ok:
         raise typer.Exit(2)
+
+
+def _finding(problem: Problem) -> dict[str, object]:
+    return {"code": problem.code, "path": problem.path, "message": problem.message}
 
 
 #: These verbs also stand directly under ``lakewright``.
