@@ -33,6 +33,8 @@ __all__ = [
     "run_task",
 ]
 
+#: Names the plain files of a table that Hudi took over without rewriting them.
+BOOTSTRAP = "hoodie.bootstrap.base.path"
 #: Slices that ``explain`` lists by name before it only counts.
 EXPLAINED = 20
 
@@ -165,6 +167,7 @@ class ScanPlan:
 def plan_scan(state: TableState, request: ScanRequest, pruner: Pruner | None = None) -> ScanPlan:
     """Decide what must be read; only listings and metadata are touched, no rows."""
     _check(request)
+    _refuse_bootstrapped(state)
     if request.mode is ReadingMode.CDC:
         return _plan_changes(state, request)
     table = table_schema(state, request.as_of)
@@ -253,6 +256,18 @@ def _seen_until(state: TableState, end: str | None) -> SeenInstants:
     if state.config.layout == 1:
         return SeenInstants.of(state.timeline, as_of=bound)
     return SeenInstants.of(state.timeline, upto=bound)
+
+
+def _refuse_bootstrapped(state: TableState) -> None:
+    source = state.config.properties.get(BOOTSTRAP)
+    if source:
+        raise Unsupported(
+            f"the table was bootstrapped from {source}: its base files may hold Hudi's own columns "
+            "alone.",
+            next_step="Rewrite it with Hudi (clustering does), and remove "
+            f"{BOOTSTRAP} from its properties.",
+            source=source,
+        )
 
 
 def _require_commit_times(state: TableState) -> None:

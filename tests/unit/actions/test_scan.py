@@ -137,6 +137,13 @@ def test_base_files_of_other_formats_are_refused_while_planning() -> None:
         plan_scan(table.state(), ScanRequest())
 
 
+def test_bootstrapped_tables_are_refused() -> None:
+    table = TinyTable(hoodie__bootstrap__base__path="/plain/files")
+    table.commit(1, {"dt=1": {base_name("g", 1): parquet_bytes(["a"], [1])}})
+    with pytest.raises(Unsupported, match="/plain/files"):
+        plan_scan(table.state(), ScanRequest())
+
+
 def test_explain_says_what_is_read_and_why(state: TableState) -> None:
     text = plan_scan(state, ScanRequest(where="dt = '2'", columns=("n",))).explain()
     for words in ("columns: n", "filter: dt = '2'", "2 by partition values", "dt=2/g20_0-1-1_"):
