@@ -1,13 +1,13 @@
 """Change rows: operations with images of the record before and after."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewright.format.arrow.schema import to_arrow_type
+from lakewright.format.arrow.schema import to_arrow_schema, to_arrow_type
 from lakewright.model.schema import STRING, Field, Struct
 from lakewright.table.merge.winners import Flags, Places
 
@@ -31,12 +31,13 @@ def change_schema(table: Struct) -> Struct:
 class Images:
     """Rows of a table with the keys that name them; ``rows`` holds the table's columns alone.
 
-    ``fresh`` marks rows that the instant in question wrote; None where rows do not tell.
+    ``versions`` tell versions of a record apart: a row that was not written anew keeps its own.
+    None where rows do not carry them.
     """
 
     keys: pa.Array
     rows: pa.Table
-    fresh: Flags | None = None
+    versions: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -44,8 +45,26 @@ class Images:
     def take(self, places: Places) -> "Images":
         """Return the images at these places."""
         picked = pa.array(places)
-        fresh = None if self.fresh is None else self.fresh[places]
-        return Images(self.keys.take(picked), self.rows.take(picked), fresh)
+        versions = None if self.versions is None else self.versions.take(picked)
+        return Images(self.keys.take(picked), self.rows.take(picked), versions)
+
+    def where(self, flags: Flags) -> "Images":
+        """Return the images that are marked."""
+        return self if bool(flags.all()) else self.take(np.flatnonzero(flags))
+
+
+def gather(parts: Iterable[Images], table: Struct) -> Images:
+    """Put images below each other, in memory."""
+    found = list(parts)
+    if not found:
+        none = pa.array([], pa.string())
+        return Images(none, to_arrow_schema(table.nullable()).empty_table(), none)
+    versions = [part.versions for part in found if part.versions is not None]
+    return Images(
+        pa.chunked_array([part.keys for part in found]).combine_chunks(),
+        pa.concat_tables([part.rows for part in found]),
+        pa.chunked_array(versions).combine_chunks() if len(versions) == len(found) else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +74,12 @@ class ChangeRows:
     table: Struct
     instant: str
 
-    @property
-    def image_type(self) -> pa.DataType:
-        """The Arrow type of an image."""
-        return to_arrow_type(self.table.nullable())
-
     def inserts(self, rows: pa.Table) -> pa.RecordBatch:
-        """Return one insert per row of a table."""
+        """Return one insert per row."""
         return self._made(INSERT, None, rows, rows.num_rows)
 
     def deletes(self, rows: pa.Table) -> pa.RecordBatch:
-        """Return one delete per row of a table."""
+        """Return one delete per row."""
         return self._made(DELETE, rows, None, rows.num_rows)
 
     def updates(self, before: pa.Table, after: pa.Table) -> pa.RecordBatch:
@@ -75,7 +89,7 @@ class ChangeRows:
     def _made(
         self, op: str, before: pa.Table | None, after: pa.Table | None, count: int
     ) -> pa.RecordBatch:
-        kind = self.image_type
+        kind = to_arrow_type(self.table.nullable())
         return pa.RecordBatch.from_arrays(
             [
                 pa.repeat(op, count),
@@ -87,27 +101,48 @@ class ChangeRows:
         )
 
     def compared(self, before: Images, after: Images) -> Iterator[pa.RecordBatch]:
-        """Return the changes that lead from ``before`` to ``after``, keys being unique in each.
+        """Return the changes that lead from ``before`` to ``after``.
 
-        A record in both is an update where the instant wrote it, or, where rows do not tell who
-        wrote them, where its columns differ.
+        Rows whose version is in both did not change. Of the others, equal keys make updates, in
+        the order of the rows where a key is held more than once; without versions, only if their
+        columns differ.
         """
-        found = pc.index_in(after.keys, value_set=before.keys)
+        before, after = _without_common(before, after)
+        old_keys, new_keys = _told_apart(before.keys), _told_apart(after.keys)
+        found = pc.index_in(new_keys, value_set=old_keys)
         known = np.asarray(found.is_valid(), dtype=bool)
         old = found.drop_null().to_numpy().astype(np.int64)
-        new = np.flatnonzero(known)
         gone = np.ones(len(before), dtype=bool)
         gone[old] = False
-        yield self.deletes(before.take(np.flatnonzero(gone)).rows)
-        pairs_before, pairs_after = before.take(old), after.take(new)
-        changed = (
-            differing(pairs_before.rows, pairs_after.rows)
-            if pairs_after.fresh is None
-            else pairs_after.fresh
-        )
-        places = np.flatnonzero(changed)
-        yield self.updates(pairs_before.take(places).rows, pairs_after.take(places).rows)
-        yield self.inserts(after.take(np.flatnonzero(~known)).rows)
+        yield self.deletes(before.where(gone).rows)
+        pairs_before, pairs_after = before.take(old), after.take(np.flatnonzero(known))
+        if after.versions is None:
+            changed = differing(pairs_before.rows, pairs_after.rows)
+            pairs_before, pairs_after = pairs_before.where(changed), pairs_after.where(changed)
+        yield self.updates(pairs_before.rows, pairs_after.rows)
+        yield self.inserts(after.where(~known).rows)
+
+
+def _without_common(before: Images, after: Images) -> tuple[Images, Images]:
+    if before.versions is None or after.versions is None:
+        return before, after
+    stays = np.asarray(pc.is_in(before.versions, value_set=after.versions), dtype=bool)
+    stayed = np.asarray(pc.is_in(after.versions, value_set=before.versions), dtype=bool)
+    return before.where(~stays), after.where(~stayed)
+
+
+def _told_apart(keys: pa.Array) -> pa.Array:
+    """Return keys that differ from row to row: those that come again are numbered."""
+    codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    if len(np.unique(codes)) == len(codes):
+        return keys
+    by_key = np.argsort(codes, kind="stable")
+    fresh = np.concatenate([[True], np.diff(codes[by_key]) != 0])
+    starts = np.maximum.accumulate(np.where(fresh, np.arange(len(codes)), 0))
+    turn = np.empty(len(codes), dtype=np.int64)
+    turn[by_key] = np.arange(len(codes)) - starts
+    numbered = pc.binary_join_element_wise(keys, pa.array(turn).cast(pa.string()), "\x00")
+    return pc.if_else(pa.array(turn > 0), numbered, keys)
 
 
 def image(rows: pa.Table | None, kind: pa.DataType, count: int) -> pa.StructArray:
@@ -115,8 +150,6 @@ def image(rows: pa.Table | None, kind: pa.DataType, count: int) -> pa.StructArra
     if rows is None:
         return pa.nulls(count, kind)
     columns = [column.combine_chunks() for column in rows.columns]
-    if not columns:
-        return pa.array([{}] * count, kind)
     return pa.StructArray.from_arrays(columns, fields=list(kind))
 
 

@@ -99,13 +99,14 @@ class _Planner:
             return replace(task, kind=ChangeKind.LOGGED, before=found, after=found)
         after = self._written(touch.instant, names)
         files = self._change_files(touch.stats)
+        before = self._before(touch.instant, required=False)
         if files:
-            before = self._before(touch.instant, required=False)
             return replace(task, kind=ChangeKind.RECORDED, before=before, after=after, files=files)
+        if before is not None:
+            return replace(task, kind=ChangeKind.REWRITTEN, before=before, after=after)
         if all(_only_inserts(stat) for stat in touch.stats):
             return replace(task, kind=ChangeKind.INSERTED, after=after)
-        before = self._before(touch.instant, required=True)
-        return replace(task, kind=ChangeKind.REWRITTEN, before=before, after=after)
+        raise self._gone(touch.instant)
 
     def _written(self, instant: Instant, names: Sequence[str]) -> FileSlice:
         """Return the slice of the base file that an instant wrote, without later logs."""

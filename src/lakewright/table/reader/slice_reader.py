@@ -22,12 +22,13 @@ from lakewright.table.reader.instants import SeenInstants
 from lakewright.table.reader.keys import key_columns, record_keys
 from lakewright.table.reader.logs import LOG_MEMORY, LogColumns, SliceLogs
 from lakewright.table.reader.merged import merged_rows
-from lakewright.table.reader.names import NameHistory
+from lakewright.table.reader.names import NameHistory, name_history
 from lakewright.table.reader.overlay import SliceOverlay
 from lakewright.table.reader.plain import plain_rows
 from lakewright.table.reader.projection import Projection
 from lakewright.table.reader.source import RowFilter, SliceSource
 from lakewright.table.state import TableState, table_schema
+from lakewright.timeline.moments import whole_second
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,9 @@ class FileSliceReader:
 
     ``schema`` holds the table's own columns as the reader sees them, which may be an evolved
     schema; ``seen`` the instants whose records count. ``target`` is what is read, all of
-    ``schema`` at first. ``changed_by`` restricts records to those written by these instants (as
-    in Hudi, what others wrote has no say in who wins among them),
-    ``keys`` (an Arrow array) to the records that they name. ``history`` knows renamed columns.
+    ``schema`` at first. ``changed_by`` restricts records to those written by these instants: as
+    in Hudi, what others wrote has no say in who wins among them. ``keys`` (an Arrow array)
+    restricts them to the records that they name. ``history`` knows renamed columns.
     """
 
     storage: Storage
@@ -56,8 +57,14 @@ class FileSliceReader:
     @staticmethod
     def of(state: TableState, as_of: str | None = None) -> "FileSliceReader":
         """Read slices of a table as it stands in ``state``, or as of an instant."""
-        seen = SeenInstants.of(state.timeline, as_of=as_of)
-        return FileSliceReader(state.storage, state.config, table_schema(state, as_of), seen)
+        bound = None if as_of is None else whole_second(as_of)
+        return FileSliceReader(
+            state.storage,
+            state.config,
+            table_schema(state, as_of),
+            SeenInstants.of(state.timeline, as_of=bound),
+            history=name_history(state, as_of),
+        )
 
     def project(self, schema: Struct) -> "FileSliceReader":
         """Read these columns, Hudi's own among them if named, with these types."""
