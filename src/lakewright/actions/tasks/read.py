@@ -1,6 +1,6 @@
 """Reading one task of a scan, on whatever machine it lands."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
@@ -107,6 +107,16 @@ def _storage(uri: str, options: tuple[tuple[str, str], ...]) -> Storage:
 
 def run_task(spec: ReadSpec, task: Task) -> Iterator[pa.RecordBatch]:
     """Stream the rows of one task as Arrow batches of the scan's schema."""
-    if isinstance(task, ChangeTask):
-        return change_batches(spec.reader(), task, spec.schema, spec.filter)
-    return spec.reader().open(task.slice)
+    return task_runner(spec)(task)
+
+
+def task_runner(spec: ReadSpec) -> Callable[[Task], Iterator[pa.RecordBatch]]:
+    """Return ``run_task`` for many tasks of one scan; what they share is prepared once."""
+    reader = spec.reader()
+
+    def run(task: Task) -> Iterator[pa.RecordBatch]:
+        if isinstance(task, ChangeTask):
+            return change_batches(reader, task, spec.schema, spec.filter)
+        return reader.open(task.slice)
+
+    return run

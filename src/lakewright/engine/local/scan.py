@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from lakewright.actions.scan import ScanPlan, run_task
-from lakewright.actions.tasks.read import Task
+from lakewright.actions.scan import ScanPlan
+from lakewright.actions.tasks.read import Task, task_runner
 from lakewright.model.files import ReadingMode
 from lakewright.model.options import declare
 
@@ -47,8 +47,9 @@ def scan_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
 
 
 def _in_turn(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    run = task_runner(plan.spec)
     for task in plan.tasks:
-        yield from run_task(plan.spec, task)
+        yield from run(task)
 
 
 def _in_threads(plan: ScanPlan, threads: int) -> Iterator[pa.RecordBatch]:
@@ -65,7 +66,7 @@ class _Crew:
     """Threads that take tasks off one list and put batches into one bounded queue."""
 
     def __init__(self, plan: ScanPlan, threads: int) -> None:
-        self._plan = plan
+        self._run = task_runner(plan.spec)
         self._tasks = iter(plan.tasks)
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -103,7 +104,7 @@ class _Crew:
     def _work(self) -> None:
         try:
             while (task := self._next()) is not None:
-                for batch in run_task(self._plan.spec, task):
+                for batch in self._run(task):
                     self._made.put(batch)
                     if self._stop.is_set():
                         return

@@ -145,3 +145,16 @@ class MergePolicy:
             if chosen is not None and not pa.types.is_nested(chosen.type):
                 marks.append(pc.equal(chosen.cast(pa.string()), self.delete_marker))
         return marks
+
+
+#: For slices without log records, whatever the table says about merging.
+NOTHING_TO_MERGE = MergePolicy(
+    mode=MergeMode.COMMIT_TIME_ORDERING,
+    ordering=(),
+    gap=Gap.NONE,
+    marker=None,
+    delete_field=None,
+    delete_marker=None,
+    strategy_id=None,
+    payload_class=None,
+)

@@ -2,12 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 
 from lakewright.format.arrow.evolve import Renames, conform
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.model.schema import Struct
+
+
+@lru_cache(maxsize=64)
+def _wide_schema(target: Struct, table: Struct, more: tuple[str, ...]) -> pa.Schema:
+    # Slices are many and the schemas that they are read with few.
+    return to_arrow_schema(Struct((*target.fields, *table.select(more).fields)).nullable())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,10 +34,11 @@ class Projection:
         target: Struct, table: Struct, extra: Iterable[str], constants: Mapping[str, object]
     ) -> "Projection":
         """Want the columns of ``target``, and those of ``table`` named in ``extra``."""
-        more = [name for name in dict.fromkeys(extra) if name not in target]
-        wide = Struct((*target.fields, *table.select(tuple(more)).fields))
-        held = {name: value for name, value in constants.items() if name in wide}
-        return Projection(to_arrow_schema(wide.nullable()), len(target), held)
+        more = tuple(name for name in dict.fromkeys(extra) if name not in target)
+        wide = _wide_schema(target, table, more)
+        names = frozenset(wide.names)
+        held = {name: value for name, value in constants.items() if name in names}
+        return Projection(wide, len(target), held)
 
     @property
     def from_files(self) -> tuple[str, ...]:

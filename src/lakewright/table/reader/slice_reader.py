@@ -16,7 +16,7 @@ from lakewright.model.expression.bound import BoundExpression, BoundIn, BoundRef
 from lakewright.model.files import FileSlice, ReadingMode
 from lakewright.model.schema import COMMIT_TIME, META_COLUMNS, META_FIELDS, STRING, Struct
 from lakewright.storage.port import Storage
-from lakewright.table.merge.policy import MergePolicy
+from lakewright.table.merge.policy import NOTHING_TO_MERGE, MergePolicy
 from lakewright.table.reader.folded import folded_rows
 from lakewright.table.reader.instants import SeenInstants
 from lakewright.table.reader.keys import key_columns, record_keys
@@ -141,7 +141,7 @@ class FileSliceReader:
             config=self.config,
             schema=whole,
             seen=self.seen.only(self.changed_by),
-            policy=MergePolicy.of(self.config),
+            policy=MergePolicy.of(self.config) if file_slice.logs else NOTHING_TO_MERGE,
             file_slice=file_slice,
             projection=projection,
             condition=condition,
