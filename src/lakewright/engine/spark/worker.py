@@ -1,8 +1,10 @@
 """What runs inside Spark's Python workers: packed tasks in, Arrow batches out."""
 
+import gc
 import pickle
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import cast
 from zlib import crc32
 
@@ -33,17 +35,26 @@ def unpack(data: bytes) -> object:
 
 def read_packed(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
     """Stream the rows of packed tasks in the form that Spark takes."""
+    _settle()
     spec, shape = cast("tuple[ReadSpec, Struct]", unpack(shared))
     yield from read_tasks(spec, cast("Sequence[Task]", unpack(packed)), shape)
 
 
 def read_tasks(spec: ReadSpec, tasks: Sequence[Task], shape: Struct) -> Iterator[pa.RecordBatch]:
     """Stream the rows of tasks as batches of exactly the columns and types of ``shape``."""
-    pa.set_cpu_count(1)  # Spark runs one task per core; threads beside them only contend
     target = to_arrow_schema(shape)
     for task in tasks:
         for batch in run_task(spec, task):
             yield shaped(batch, target)
+
+
+@cache
+def _settle() -> None:
+    """Make this worker process quick: once, since Spark uses it again for later tasks."""
+    pa.set_cpu_count(1)  # Spark runs one task per core; threads beside them only contend
+    # Spark collects garbage after every task, and would look at every imported module anew.
+    gc.collect()
+    gc.freeze()
 
 
 def shaped(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
@@ -53,15 +64,15 @@ def shaped(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
 
 def read_replaced(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
     """Tell which rows of the base files of packed slices are taken away by their logs."""
+    _settle()
     spec, _ = cast("tuple[ReadSpec, None]", unpack(shared))
-    pa.set_cpu_count(1)
     reader = spec.reader()
     target = to_arrow_schema(FILE_BITS)
     for task in cast("Sequence[ReadTask]", unpack(packed)):
         base = task.slice.base
         if base is None:
             continue
-        with reader.overlay(task.slice) as overlay:
+        with reader.overlay(task.slice, with_rows=False) as overlay:
             if overlay is None:
                 gone = np.ones(base_rows(spec, task), dtype=bool)
             else:
@@ -73,8 +84,8 @@ def read_replaced(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
 
 def read_replacing(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
     """Stream the rows that the logs of packed slices put in the place of base rows."""
+    _settle()
     spec, shape = cast("tuple[ReadSpec, Struct]", unpack(shared))
-    pa.set_cpu_count(1)
     reader = spec.reader()
     target = to_arrow_schema(shape)
     for task in cast("Sequence[ReadTask]", unpack(packed)):

@@ -112,13 +112,17 @@ class FileSliceReader:
         return _with_logs(source)
 
     @contextmanager
-    def overlay(self, file_slice: FileSlice) -> Iterator[SliceOverlay | None]:
+    def overlay(
+        self, file_slice: FileSlice, *, with_rows: bool = True
+    ) -> Iterator[SliceOverlay | None]:
         """Open the logs of a slice for an engine that reads the base file by itself.
 
         None where records are merged column by column: such slices are read with ``open``.
+        Without ``with_rows`` no more is read than tells which base rows are replaced.
         """
         source = self._source(file_slice)
-        with SliceLogs(source, _log_columns(source)) as logs:
+        columns = _log_columns(source)
+        with SliceLogs(source, columns if with_rows else replace(columns, rows=())) as logs:
             by_column = source.policy.by_column or logs.has_partial
             yield None if by_column else SliceOverlay(source, logs)
 
