@@ -1,6 +1,6 @@
 """Planning a scan: from what is asked to the slices that must be read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task, run_task
@@ -116,6 +116,12 @@ class ScanPlan:
     def size(self) -> int:
         """Bytes of the files to read, as far as known."""
         return sum(task.size for task in self.tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+    def __len__(self) -> int:
+        return len(self.tasks)
 
     def split_countable(self) -> tuple[int, "ScanPlan"]:
         """Count what footers alone can tell; return it with the plan for what remains.

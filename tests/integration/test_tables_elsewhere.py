@@ -1,0 +1,59 @@
+"""A whole table read from every kind of storage gives the rows of the local one."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import lakewright as lw
+from lakewright.storage.open import open_storage
+from support.s3_server import S3Server, running_s3_server
+
+Tables = Callable[[str], Path]
+NAMES = ["orders_cow", "orders_mor", "archived_mor_v8"]
+
+
+def copy(source: Path, uri: str, options: dict[str, str]) -> None:
+    target = open_storage(uri, options)
+    for file in source.rglob("*"):
+        if file.is_file():
+            target.write(str(file.relative_to(source)), file.read_bytes())
+
+
+def answers(table: lw.Table) -> list[list[str]]:
+    first = next(i for i in table.timeline.completed() if i.action.writes_data)
+    scans = [
+        table.scan(meta=True),
+        table.scan(where="city = 'oslo'", columns=["id", "total"]),
+        table.incremental(first.completed),
+        table.changes(first.completed),
+    ]
+    return [sorted(map(str, scan.to_arrow().to_pylist())) for scan in scans]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    with running_s3_server() as running:
+        running.make_bucket("lake")
+        yield running
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["memory", "fsspec+memory", "file"])
+def test_a_table_is_the_same_elsewhere(
+    own_table: Tables, tmp_path: Path, name: str, kind: str
+) -> None:
+    uri = f"{kind}://{tmp_path}/copy" if kind == "file" else f"{kind}://{tmp_path.name}/{name}"
+    copy(own_table(name), uri, {})
+    assert answers(lw.open_table(uri)) == answers(lw.open_table(own_table(name)))
+    assert lw.open_table(uri).fsck(deep=True).ok
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_on_s3_is_the_same(own_table: Tables, server: S3Server, name: str) -> None:
+    uri = f"s3://lake/{name}"
+    copy(own_table(name), uri, server.options)
+    table = lw.open_table(uri, options=server.options)
+    assert answers(table) == answers(lw.open_table(own_table(name)))
+    assert table.path == uri and table.fsck().ok
