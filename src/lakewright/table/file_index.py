@@ -23,8 +23,9 @@ from lakewright.table.state import TableState, table_schema
 from lakewright.timeline.moments import whole_second
 
 #: Operations that rewrite rows of a group without changing them: whoever reads changes finds
-#: those rows through the write that made them.
-_COMPACTING = frozenset({"COMPACT", "LOG_COMPACT"})
+#: those rows through the write that made them. Not so log compaction: Hudi writes its own commit
+#: time into the rows that it merges, and shows them in its window.
+_COMPACTING = frozenset({"COMPACT"})
 
 
 @dataclass(frozen=True)
