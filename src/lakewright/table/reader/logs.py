@@ -15,6 +15,7 @@ from lakewright.format.hudi.log.read import read_data, read_deletes, read_positi
 from lakewright.model.errors import NotFound
 from lakewright.model.files import LogFile
 from lakewright.model.options import declare
+from lakewright.model.schema import COMMIT_TIME, RECORD_KEY
 from lakewright.table.merge import ordering as order
 from lakewright.table.merge.blocks import live_blocks
 from lakewright.table.merge.winners import BlockEntries, Flags
@@ -57,7 +58,11 @@ class LogColumns:
 
     def merging(self, *, by_position: bool) -> tuple[str, ...]:
         """The columns that are needed to find the winners."""
-        return self.deciding if by_position else tuple(dict.fromkeys((*self.keys, *self.deciding)))
+        if by_position:
+            # Records are counted too, and a block read for no column that it has would have none.
+            counted = COMMIT_TIME if self.keys == (RECORD_KEY,) else self.keys[0]
+            return tuple(dict.fromkeys((counted, *self.deciding)))
+        return tuple(dict.fromkeys((*self.keys, *self.deciding)))
 
     def both(self, *, by_position: bool) -> tuple[str, ...]:
         """All of it, each column once."""
