@@ -17,7 +17,7 @@ from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task
 from lakewright.engine.spark.layout import NativeFiles
 from lakewright.engine.spark.native import conditioned, scan_frame, typed
 from lakewright.engine.spark.schema import worker_form
-from lakewright.engine.spark.tasks import python_frame
+from lakewright.engine.spark.tasks import WorkerJob, python_frame
 from lakewright.engine.spark.worker import FILE_BITS
 from lakewright.model.files import ReadingMode
 from lakewright.model.options import declare
@@ -90,10 +90,20 @@ def overlaid_frame(
         F.crc32(F.col(f"{_METADATA}.file_name")).alias(number),
         F.col(f"{_METADATA}.row_index").alias(_ROW),
     )
-    replaced = python_frame(spark, spec, files.tasks, FILE_BITS, "read_replaced", None)
+    finding = WorkerJob("read_replaced", FILE_BITS, None, _size_of_logs)
+    replaced = python_frame(spark, spec, files.tasks, finding)
     word = f"{bits}[cast(shiftright({_ROW}, 6) as int)]"
     stays = F.expr(f"getbit({word}, cast({_ROW} & 63 as int)) = 0")
     kept = scan.join(F.broadcast(replaced), number).where(stays)
     shape = worker_form(spec.schema)
-    rows = python_frame(spark, spec, files.tasks, shape, "read_replacing", shape)
+    replacing = WorkerJob("read_replacing", shape, shape, _size_of_logs)
+    rows = python_frame(spark, spec, files.tasks, replacing)
     return conditioned(kept.drop(number, bits, _ROW), spec).unionAll(rows)
+
+
+def _size_of_logs(task: Task) -> int:
+    """Return about how much of a slice workers read: its logs, and a column of the base file."""
+    if not isinstance(task, ReadTask):
+        return task.size
+    base = task.slice.base.size if task.slice.base else 0
+    return sum(max(log.size, 0) for log in task.slice.logs) + max(base, 0) // 8

@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakewright.actions.tasks.read import ReadSpec, Task
@@ -25,8 +26,9 @@ def _bytes(text: str) -> int:
 LARGEST_TASK = declare(
     "lakewright.spark.task-bytes",
     _bytes,
-    128 << 20,
-    doc="Bytes on storage that one Spark task merges at most, a single larger slice excepted.",
+    512 << 20,
+    doc="Bytes on storage that one Spark task merges at most, a single larger slice excepted. "
+    "Slices are streamed, so that this bounds the time of a task and not its memory.",
     since="0.1",
     allowed="a whole number of bytes, 1 or more",
 )
@@ -37,49 +39,59 @@ _SMALLEST_TASK = 4 << 20
 def merged_frame(spark: "SparkSession", spec: ReadSpec, tasks: Sequence[Task]) -> "DataFrame":
     """Return the rows of tasks, merged by Python workers, a few tasks per core."""
     shape = worker_form(spec.schema)
-    return python_frame(spark, spec, tasks, shape, "read_packed", shape)
+    job = WorkerJob("read_packed", shape, shape, lambda task: task.size)
+    return python_frame(spark, spec, tasks, job)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerJob:
+    """A function of the worker module, the columns of its batches, and what it reads of a task.
+
+    ``extra`` is its argument beside the scan's.
+    """
+
+    function: str
+    shape: Struct
+    extra: object
+    size: Callable[[Task], int]
 
 
 def python_frame(
-    spark: "SparkSession",
-    spec: ReadSpec,
-    tasks: Sequence[Task],
-    shape: Struct,
-    function: str,
-    extra: object,
+    spark: "SparkSession", spec: ReadSpec, tasks: Sequence[Task], job: WorkerJob
 ) -> "DataFrame":
-    """Run a function of the worker module over packed tasks; its batches are the rows.
+    """Run a job over packed tasks; its batches are the rows.
 
     Every partition is one bundle of tasks. The bundles travel with the function: a DataFrame of
     bundles would have to be shuffled to be spread evenly.
     """
     ensure_workers(spark)
-    bundles = pack_tasks(tasks, bundle_count(tasks, parallelism(spark), spec))
-    reader = _worker(function, pack((spec, extra)), tuple(pack(bundle) for bundle in bundles))
+    wanted = bundle_count([job.size(task) for task in tasks], parallelism(spark), spec)
+    bundles = [pack(bundle) for bundle in pack_tasks(tasks, wanted, job.size)]
+    reader = _worker(job.function, pack((spec, job.extra)), tuple(bundles))
     count = len(bundles)
-    schema = to_spark_schema(nullable(shape))
+    schema = to_spark_schema(nullable(job.shape))
     return spark.range(0, count, 1, count).mapInArrow(reader, schema)
 
 
-def bundle_count(tasks: Sequence[Task], width: int, spec: ReadSpec) -> int:
+def bundle_count(sizes: Sequence[int], width: int, spec: ReadSpec) -> int:
     """Return into how many Spark tasks the tasks of a scan go.
 
     As many as run at once, fewer where there is little to read, more where memory asks for it.
     """
-    size = sum(task.size for task in tasks)
+    size = sum(sizes)
     worthwhile = -(-size // _SMALLEST_TASK) if size else width
     bounded = -(-size // LARGEST_TASK.read(spec.options))
-    return max(1, min(len(tasks), max(min(worthwhile, width), bounded)))
+    return max(1, min(len(sizes), max(min(worthwhile, width), bounded)))
 
 
-def pack_tasks(tasks: Iterable[Task], count: int) -> list[list[Task]]:
+def pack_tasks(tasks: Iterable[Task], count: int, size: Callable[[Task], int]) -> list[list[Task]]:
     """Spread tasks over bundles of about equal size, the largest first."""
     bundles: list[list[Task]] = [[] for _ in range(count)]
     loads = [(0, number) for number in range(count)]
-    for task in sorted(tasks, key=lambda t: t.size, reverse=True):
+    for task in sorted(tasks, key=size, reverse=True):
         load, number = heapq.heappop(loads)
         bundles[number].append(task)
-        heapq.heappush(loads, (load + max(task.size, 1), number))
+        heapq.heappush(loads, (load + max(size(task), 1), number))
     return [bundle for bundle in bundles if bundle]
 
 

@@ -109,8 +109,10 @@ class LakewrightReader(DataSourceReader):
 
     def __init__(self, plan: ScanPlan) -> None:
         self._shared = pack((plan.spec, worker_form(plan.schema)))
-        count = bundle_count(plan.tasks, os.cpu_count() or 1, plan.spec)
-        self._bundles = [pack(bundle) for bundle in pack_tasks(plan.tasks, count)]
+        sizes = [task.size for task in plan.tasks]
+        count = bundle_count(sizes, os.cpu_count() or 1, plan.spec)
+        bundles = pack_tasks(plan.tasks, count, lambda task: task.size)
+        self._bundles = [pack(bundle) for bundle in bundles]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the bundles, one per Spark task; Spark needs at least one."""

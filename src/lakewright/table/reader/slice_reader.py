@@ -122,7 +122,9 @@ class FileSliceReader:
         """
         source = self._source(file_slice)
         columns = _log_columns(source)
-        with SliceLogs(source, columns if with_rows else replace(columns, rows=())) as logs:
+        if not with_rows:
+            columns = replace(columns, rows=())
+        with SliceLogs(source, columns) as logs:
             by_column = source.policy.by_column or logs.has_partial
             yield None if by_column else SliceOverlay(source, logs)
 
