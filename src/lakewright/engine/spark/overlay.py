@@ -43,16 +43,19 @@ MERGING = declare(
     since="0.1",
     allowed="auto, workers, overlay",
 )
-#: Bytes of base files from which on a second pass over the logs is cheaper than Python rows.
-_WORTHWHILE = 32 << 20
+#: Bytes of base files per core from which on two small jobs over the logs cost less than
+#: carrying every column of every row through Python.
+_WORTHWHILE = 128 << 20
 #: Bytes of base files up to which their bits fit into a broadcast: a row takes some bytes.
 _LARGEST = 64 << 30
 _METADATA = "_metadata"
 _ROW = "_lakewright_row"
 
 
-def wants_overlay(spec: ReadSpec, tasks: tuple[Task, ...], *, columns_known: bool) -> bool:
-    """Decide whether slices with logs are scanned natively."""
+def wants_overlay(
+    spec: ReadSpec, tasks: tuple[Task, ...], *, columns_known: bool, width: int
+) -> bool:
+    """Decide whether slices with logs are scanned natively, on so many cores."""
     if spec.mode is not ReadingMode.SNAPSHOT or _METADATA in spec.table_schema:
         return False
     choice = MERGING.read(spec.options)
@@ -62,7 +65,7 @@ def wants_overlay(spec: ReadSpec, tasks: tuple[Task, ...], *, columns_known: boo
         return False
     bases = [t.slice.base for t in tasks if isinstance(t, ReadTask) and t.slice.logs]
     size = sum(base.size for base in bases if base is not None and base.size > 0)
-    return _WORTHWHILE <= size <= _LARGEST
+    return _WORTHWHILE * width <= size <= _LARGEST
 
 
 def without_twins(files: NativeFiles) -> tuple[NativeFiles, tuple[ReadTask, ...]]:
