@@ -217,6 +217,20 @@ def test_no_columns_still_count(golden_table: Table, spark: Any) -> None:
     assert frame.count() == table.scan().count()
 
 
+@pytest.mark.parametrize("merging", ["workers", "overlay"])
+@pytest.mark.parametrize("columns", [["region"], ["qty", "region", "id"]])
+def test_partition_columns_keep_their_place_and_values(
+    golden_table: Table, spark: Any, merging: str, columns: list[str]
+) -> None:
+    scan = lw.open_table(golden_table("mor_basic_v9")).scan(columns=columns)
+    frame = to_spark(with_options(scan.plan(), merging=merging), spark)
+    assert frame.columns == columns
+    wanted = scan.to_arrow()
+    assert sorted(map(tuple, frame.collect())) == sorted(
+        zip(*(c.to_pylist() for c in wanted.columns), strict=True)
+    )
+
+
 def test_an_empty_table_is_an_empty_frame(hudi_table: Table, spark: Any) -> None:
     frame = lw.open_table(hudi_table("sample_table__cow__v6_empty")).scan().to_spark(spark)
     assert frame.count() == 0

@@ -16,8 +16,7 @@ from pyspark.sql import functions as F
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task
 from lakewright.engine.spark.layout import NativeFiles
 from lakewright.engine.spark.native import conditioned, scan_frame, typed
-from lakewright.engine.spark.schema import worker_form
-from lakewright.engine.spark.tasks import WorkerJob, python_frame
+from lakewright.engine.spark.tasks import WorkerJob, python_frame, rows_frame
 from lakewright.engine.spark.worker import FILE_BITS
 from lakewright.model.files import ReadingMode
 from lakewright.model.options import declare
@@ -98,9 +97,7 @@ def overlaid_frame(
     word = f"{bits}[cast(shiftright({_ROW}, 6) as int)]"
     stays = F.expr(f"getbit({word}, cast({_ROW} & 63 as int)) = 0")
     kept = scan.join(F.broadcast(replaced), number).where(stays)
-    shape = worker_form(spec.schema)
-    replacing = WorkerJob("read_replacing", shape, shape, _size_of_logs)
-    rows = python_frame(spark, spec, files.tasks, replacing)
+    rows = rows_frame(spark, spec, files.tasks, "read_replacing", _size_of_logs)
     return conditioned(kept.drop(number, bits, _ROW), spec).unionAll(rows)
 
 

@@ -1,14 +1,15 @@
 """Slices that Python workers merge, as a Spark DataFrame."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakewright.actions.tasks.read import ReadSpec, Task
+from lakewright.engine.spark.constants import NUMBER, Constants
 from lakewright.engine.spark.schema import nullable, to_spark_schema, worker_form
 from lakewright.engine.spark.session import ensure_workers, parallelism
-from lakewright.engine.spark.worker import pack
+from lakewright.engine.spark.worker import Shared, pack
 from lakewright.model.options import declare
 from lakewright.model.schema import Struct
 
@@ -38,21 +39,37 @@ _SMALLEST_TASK = 4 << 20
 
 def merged_frame(spark: "SparkSession", spec: ReadSpec, tasks: Sequence[Task]) -> "DataFrame":
     """Return the rows of tasks, merged by Python workers, a few tasks per core."""
-    shape = worker_form(spec.schema)
-    job = WorkerJob("read_packed", shape, shape, lambda task: task.size)
-    return python_frame(spark, spec, tasks, job)
+    return rows_frame(spark, spec, tasks, "read_packed", lambda task: task.size)
+
+
+def rows_frame(
+    spark: "SparkSession",
+    spec: ReadSpec,
+    tasks: Sequence[Task],
+    function: str,
+    size: Callable[[Task], int],
+) -> "DataFrame":
+    """Return rows of the scan's columns that a function of the worker module makes."""
+    constants = Constants.of(spec, tasks)
+    if constants is None:
+        shape = worker_form(spec.schema)
+        return python_frame(spark, spec, tasks, WorkerJob(function, shape, None, size))
+    travelling = constants.travelling(spec)
+    shape = Struct((*worker_form(travelling.schema).fields, NUMBER))
+    job = WorkerJob(function, shape, constants.numbers, size)
+    return constants.restore(python_frame(spark, travelling, tasks, job), spec.schema)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerJob:
     """A function of the worker module, the columns of its batches, and what it reads of a task.
 
-    ``extra`` is its argument beside the scan's.
+    ``numbers`` are those of partitions, where batches carry them.
     """
 
     function: str
     shape: Struct
-    extra: object
+    numbers: Mapping[str, int] | None
     size: Callable[[Task], int]
 
 
@@ -67,7 +84,7 @@ def python_frame(
     ensure_workers(spark)
     wanted = bundle_count([job.size(task) for task in tasks], parallelism(spark), spec)
     bundles = [pack(bundle) for bundle in pack_tasks(tasks, wanted, job.size)]
-    reader = _worker(job.function, pack((spec, job.extra)), tuple(bundles))
+    reader = _worker(job.function, pack(Shared(spec, job.shape, job.numbers)), tuple(bundles))
     count = len(bundles)
     schema = to_spark_schema(nullable(job.shape))
     return spark.range(0, count, 1, count).mapInArrow(reader, schema)

@@ -3,7 +3,8 @@
 import gc
 import pickle
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import cast
 from zlib import crc32
@@ -15,6 +16,7 @@ import pyarrow as pa
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task, run_task
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.format.hudi.base_footer import read_footer
+from lakewright.model.files import BaseFile
 from lakewright.model.schema import LONG, Field, List, Struct
 from lakewright.table.merge.winners import Flags
 
@@ -33,19 +35,45 @@ def unpack(data: bytes) -> object:
     return value
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all bundles of a job share: the scan, the columns to hand over, partition numbers.
+
+    With ``numbers`` (by partition path) the last column of every batch is the number.
+    """
+
+    spec: ReadSpec
+    shape: Struct
+    numbers: Mapping[str, int] | None = None
+
+
 def read_packed(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
     """Stream the rows of packed tasks in the form that Spark takes."""
-    _settle()
-    spec, shape = cast("tuple[ReadSpec, Struct]", unpack(shared))
-    yield from read_tasks(spec, cast("Sequence[Task]", unpack(packed)), shape)
-
-
-def read_tasks(spec: ReadSpec, tasks: Sequence[Task], shape: Struct) -> Iterator[pa.RecordBatch]:
-    """Stream the rows of tasks as batches of exactly the columns and types of ``shape``."""
-    target = to_arrow_schema(shape)
+    job, tasks = _unpacked(shared, packed)
     for task in tasks:
-        for batch in run_task(spec, task):
-            yield shaped(batch, target)
+        yield from _handed_over(job, task, run_task(job.spec, task))
+
+
+def _unpacked(shared: bytes, packed: bytes) -> tuple[Shared, Sequence[Task]]:
+    _settle()
+    return cast("Shared", unpack(shared)), cast("Sequence[Task]", unpack(packed))
+
+
+def _handed_over(
+    job: Shared, task: Task, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Give batches exactly the columns and types that Spark was told; it goes by position."""
+    target = to_arrow_schema(job.shape)
+    if job.numbers is None or not isinstance(task, ReadTask):
+        for batch in batches:
+            yield batch if batch.schema.equals(target) else batch.cast(target)
+        return
+    number = pa.scalar(job.numbers[task.partition.path], target[-1].type)
+    plain = pa.schema(list(target)[:-1])
+    for batch in batches:
+        made = batch if batch.schema.equals(plain) else batch.cast(plain)
+        columns = [*made.columns, pa.repeat(number, batch.num_rows)]
+        yield pa.RecordBatch.from_arrays(columns, schema=target)
 
 
 @cache
@@ -57,24 +85,18 @@ def _settle() -> None:
     gc.freeze()
 
 
-def shaped(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
-    """Return the batch with the target's types; Spark reads batches by their position."""
-    return batch if batch.schema.equals(target) else batch.cast(target)
-
-
 def read_replaced(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
     """Tell which rows of the base files of packed slices are taken away by their logs."""
-    _settle()
-    spec, _ = cast("tuple[ReadSpec, None]", unpack(shared))
-    reader = spec.reader()
+    job, tasks = _unpacked(shared, packed)
+    reader = job.spec.reader()
     target = to_arrow_schema(FILE_BITS)
-    for task in cast("Sequence[ReadTask]", unpack(packed)):
+    for task in _slices(tasks):
         base = task.slice.base
         if base is None:
             continue
         with reader.overlay(task.slice, with_rows=False) as overlay:
             if overlay is None:
-                gone = np.ones(base_rows(spec, task), dtype=bool)
+                gone = np.ones(base_rows(job.spec, base), dtype=bool)
             else:
                 gone = overlay.replaced()
         columns = [[crc32(base.name.encode())], [words(gone)]]
@@ -84,21 +106,21 @@ def read_replaced(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
 
 def read_replacing(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
     """Stream the rows that the logs of packed slices put in the place of base rows."""
-    _settle()
-    spec, shape = cast("tuple[ReadSpec, Struct]", unpack(shared))
-    reader = spec.reader()
-    target = to_arrow_schema(shape)
-    for task in cast("Sequence[ReadTask]", unpack(packed)):
+    job, tasks = _unpacked(shared, packed)
+    reader = job.spec.reader()
+    for task in _slices(tasks):
         with reader.overlay(task.slice) as overlay:
             batches = reader.open(task.slice) if overlay is None else overlay.rows()
-            for batch in batches:
-                yield shaped(batch, target)
+            yield from _handed_over(job, task, batches)
 
 
-def base_rows(spec: ReadSpec, task: ReadTask) -> int:
-    """Return the number of rows of a slice's base file."""
-    base = task.slice.base
-    return 0 if base is None else read_footer(spec.open_storage(), base.path, base.size).num_rows
+def _slices(tasks: Iterable[Task]) -> Iterator[ReadTask]:
+    return (task for task in tasks if isinstance(task, ReadTask))
+
+
+def base_rows(spec: ReadSpec, base: BaseFile) -> int:
+    """Return the number of rows of a base file."""
+    return read_footer(spec.open_storage(), base.path, base.size).num_rows
 
 
 def words(flags: Flags) -> npt.NDArray[np.int64]:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from lakewright.actions.scan import ScanPlan, ScanRequest, plan_scan
 from lakewright.engine.spark.schema import nullable, to_spark_schema, worker_form
 from lakewright.engine.spark.tasks import bundle_count, pack_tasks
-from lakewright.engine.spark.worker import pack, read_packed
+from lakewright.engine.spark.worker import Shared, pack, read_packed
 from lakewright.model.errors import InvalidOption
 from lakewright.model.files import ReadingMode
 from lakewright.storage.open import open_storage
@@ -108,7 +108,7 @@ class LakewrightReader(DataSourceReader):
     """Reads the slices of one plan; what travels to the workers is small and packed."""
 
     def __init__(self, plan: ScanPlan) -> None:
-        self._shared = pack((plan.spec, worker_form(plan.schema)))
+        self._shared = pack(Shared(plan.spec, worker_form(plan.schema)))
         sizes = [task.size for task in plan.tasks]
         count = bundle_count(sizes, os.cpu_count() or 1, plan.spec)
         bundles = pack_tasks(plan.tasks, count, lambda task: task.size)
