@@ -7,16 +7,14 @@ file as the folder says. All other slices are read by Python workers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task
 from lakewright.engine.spark.schema import as_nullable
-from lakewright.format.arrow.schema import from_arrow_schema
-from lakewright.format.hudi.base_footer import read_footer
+from lakewright.engine.spark.shapes import Shape, file_shapes
 from lakewright.format.hudi.partition_paths import DEFAULT_PARTITION
 from lakewright.model.expression.analyse import references
-from lakewright.model.files import BaseFile, PartitionDescriptor, ReadingMode
+from lakewright.model.files import PartitionDescriptor, ReadingMode
 from lakewright.model.schema import (
     COMMIT_TIME,
     DOUBLE,
@@ -36,8 +34,6 @@ from lakewright.model.schema import (
     Time,
 )
 
-#: Footers that are read at once while a scan is laid out.
-_FOOTER_THREADS = 16
 #: Types whose text in a folder name Spark and the slice reader understand alike.
 _PATH_KINDS = frozenset({Kind.BOOLEAN, Kind.INT, Kind.LONG, Kind.DOUBLE, Kind.STRING, Kind.DATE})
 #: Changes of type in which Spark's cast gives what the slice reader gives.
@@ -73,7 +69,7 @@ class Layout:
 def lay_out(spec: ReadSpec, tasks: Sequence[Task], *, overlay: bool) -> Layout:
     """Lay out a scan; ``overlay`` sends slices with logs to native scans as far as possible.
 
-    One footer per writing instant is read: all base files of a commit have one schema.
+    Beyond the plan, only some footers of base files are read.
     """
     if spec.mode is ReadingMode.CDC:
         return Layout(spec.schema, (), (), tuple(tasks))
@@ -90,7 +86,7 @@ def lay_out(spec: ReadSpec, tasks: Sequence[Task], *, overlay: bool) -> Layout:
             logged.append(task)
         else:
             merged.append(task)
-    shapes = _shapes(spec, [*plain, *logged])
+    shapes = file_shapes(spec, [*plain, *logged])
     places = _Places(spec)
     native, left = _grouped(plain, columns, shapes, places)
     overlaid, left_logged = _grouped(logged, columns, shapes, places)
@@ -109,32 +105,10 @@ def needed_columns(spec: ReadSpec) -> Struct:
     return Struct((*spec.schema.fields, *more))
 
 
-def _shapes(spec: ReadSpec, tasks: Iterable[ReadTask]) -> Mapping[str, Struct | None]:
-    """Return the schema of the base files of every writing instant.
-
-    None for files that call a column otherwise than the table does now: Spark goes by name.
-    """
-    samples: dict[str, BaseFile] = {}
-    for task in tasks:
-        if task.slice.base is not None:
-            samples.setdefault(task.slice.base.instant, task.slice.base)
-    storage = spec.open_storage()
-
-    def shape(base: BaseFile) -> Struct | None:
-        if spec.history.at(base.instant).renamed:
-            return None
-        return from_arrow_schema(read_footer(storage, base.path, base.size).schema)
-
-    if len(samples) < 2:
-        return {instant: shape(base) for instant, base in samples.items()}
-    with ThreadPoolExecutor(min(_FOOTER_THREADS, len(samples))) as pool:
-        return dict(zip(samples, pool.map(shape, samples.values()), strict=True))
-
-
 def _grouped(
     tasks: Iterable[ReadTask],
     columns: Struct,
-    shapes: Mapping[str, Struct | None],
+    shapes: Mapping[str, Shape],
     places: "_Places",
 ) -> tuple[tuple[NativeFiles, ...], tuple[ReadTask, ...]]:
     groups: dict[tuple[Struct, bool], list[ReadTask]] = {}
@@ -195,7 +169,7 @@ class _Places:
         return _Place(by_path=False) if plain and trusted else None
 
 
-def _read_as(columns: Struct, file: Struct | None, places: _Places, place: _Place) -> Struct | None:
+def _read_as(columns: Struct, file: Shape, places: _Places, place: _Place) -> Struct | None:
     """Return the columns with the types to ask the file for; None where Spark cannot read it."""
     if file is None:
         return None

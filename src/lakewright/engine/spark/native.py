@@ -9,12 +9,12 @@ from lakewright.actions.tasks.read import ReadSpec
 from lakewright.engine.spark.expression import to_column
 from lakewright.engine.spark.layout import NativeFiles, path_columns
 from lakewright.engine.spark.paths import escape_glob, spark_root
-from lakewright.engine.spark.schema import nullable, to_spark_schema, to_spark_type
+from lakewright.engine.spark.schema import as_nullable, nullable, to_spark_schema, to_spark_type
 from lakewright.engine.spark.session import changed_settings, is_connect, setting
 from lakewright.model.schema import COMMIT_TIME, Struct
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 #: Above this many paths Spark starts a job of that many tasks to list them; asking for the
 #: status of files whose names are known is quicker from the driver.
@@ -25,8 +25,6 @@ _LISTING = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _READER_OPTIONS: Mapping[str, str] = {
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
-    "recursiveFileLookup": "false",
-    "mergeSchema": "false",
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
@@ -37,7 +35,9 @@ def native_frame(
 ) -> "DataFrame":
     """Return the rows of base files, with the filter of the scan on top for Spark to push."""
     frame = scan_frame(spark, spec, files)
-    return conditioned(frame.select(*typed(files, columns)), spec)
+    if spec.filter is None and spec.changed_by is None:
+        return frame.selectExpr(*typed(files, spec.schema))
+    return conditioned(frame.selectExpr(*typed(files, columns)), spec)
 
 
 def scan_frame(spark: "SparkSession", spec: ReadSpec, files: NativeFiles) -> "DataFrame":
@@ -51,22 +51,27 @@ def scan_frame(spark: "SparkSession", spec: ReadSpec, files: NativeFiles) -> "Da
     if files.by_path:
         reader = reader.option("basePath", root)
     told = setting(spark, _LISTING)
-    threshold = max(len(paths) + 1, int(told) if told and told.isdigit() else 0)
-    with changed_settings(spark, {_LISTING: str(threshold)}):
+    if len(paths) <= (int(told) if told and told.isdigit() else 0):
+        return reader.parquet(*paths)
+    with changed_settings(spark, {_LISTING: str(len(paths) + 1)}):
         frame = reader.parquet(*paths)
         if is_connect(spark):
             _ = frame.schema  # the server lists the files now, not after the setting is back
         return frame
 
 
-def typed(files: NativeFiles, columns: Struct) -> list["Column"]:
-    """Return the columns of the scan with the types of the table."""
+def typed(files: NativeFiles, columns: Struct) -> list[str]:
+    """Return the columns of the scan with the types of the table, as Spark SQL.
+
+    Texts go to the JVM in one call each, where columns take several.
+    """
     made = []
     for field in columns:
-        column = F.col(quoted(field.name))
-        wanted = to_spark_type(nullable(Struct((field,))).fields[0].type)
+        name = quoted(field.name)
+        wanted = to_spark_type(as_nullable(field.type))
         held = to_spark_type(files.read_as.field(field.name).type)
-        made.append(column if held == wanted else column.cast(wanted).alias(field.name))
+        cast = f"cast({name} as {wanted.simpleString()}) as {name}"
+        made.append(name if held == wanted else cast)
     return made
 
 
@@ -76,9 +81,7 @@ def conditioned(frame: "DataFrame", spec: ReadSpec) -> "DataFrame":
         frame = frame.where(F.col(COMMIT_TIME).isin(sorted(spec.changed_by)))
     if spec.filter is not None:
         frame = frame.where(to_column(spec.filter))
-    if list(frame.columns) == list(spec.schema.names):
-        return frame
-    return frame.select(*(F.col(quoted(name)) for name in spec.schema.names))
+    return frame.selectExpr(*(quoted(name) for name in spec.schema.names))
 
 
 def quoted(name: str) -> str:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task
 from lakewright.engine.spark.layout import NativeFiles
 from lakewright.engine.spark.native import conditioned, scan_frame, typed
+from lakewright.engine.spark.session import parallelism
 from lakewright.engine.spark.tasks import WorkerJob, python_frame, rows_frame
 from lakewright.engine.spark.worker import FILE_BITS
 from lakewright.model.files import ReadingMode
@@ -52,9 +53,9 @@ _ROW = "_lakewright_row"
 
 
 def wants_overlay(
-    spec: ReadSpec, tasks: tuple[Task, ...], *, columns_known: bool, width: int
+    spec: ReadSpec, tasks: tuple[Task, ...], spark: "SparkSession", *, columns_known: bool
 ) -> bool:
-    """Decide whether slices with logs are scanned natively, on so many cores."""
+    """Decide whether slices with logs are scanned natively."""
     if spec.mode is not ReadingMode.SNAPSHOT or _METADATA in spec.table_schema:
         return False
     choice = MERGING.read(spec.options)
@@ -64,7 +65,7 @@ def wants_overlay(
         return False
     bases = [t.slice.base for t in tasks if isinstance(t, ReadTask) and t.slice.logs]
     size = sum(base.size for base in bases if base is not None and base.size > 0)
-    return _WORTHWHILE * width <= size <= _LARGEST
+    return size > _WORTHWHILE and _WORTHWHILE * parallelism(spark) <= size <= _LARGEST
 
 
 def without_twins(files: NativeFiles) -> tuple[NativeFiles, tuple[ReadTask, ...]]:
@@ -87,10 +88,10 @@ def overlaid_frame(
 ) -> "DataFrame":
     """Return the merged rows of slices with logs."""
     number, bits = (field.name for field in FILE_BITS)
-    scan = scan_frame(spark, spec, files).select(
+    scan = scan_frame(spark, spec, files).selectExpr(
         *typed(files, columns),
-        F.crc32(F.col(f"{_METADATA}.file_name")).alias(number),
-        F.col(f"{_METADATA}.row_index").alias(_ROW),
+        f"crc32({_METADATA}.file_name) as {number}",
+        f"{_METADATA}.row_index as {_ROW}",
     )
     finding = WorkerJob("read_replaced", FILE_BITS, None, _size_of_logs)
     replaced = python_frame(spark, spec, files.tasks, finding)
@@ -98,7 +99,7 @@ def overlaid_frame(
     stays = F.expr(f"getbit({word}, cast({_ROW} & 63 as int)) = 0")
     kept = scan.join(F.broadcast(replaced), number).where(stays)
     rows = rows_frame(spark, spec, files.tasks, "read_replacing", _size_of_logs)
-    return conditioned(kept.drop(number, bits, _ROW), spec).unionAll(rows)
+    return conditioned(kept, spec).unionAll(rows)
 
 
 def _size_of_logs(task: Task) -> int:

@@ -9,7 +9,6 @@ from lakewright.engine.spark.layout import lay_out
 from lakewright.engine.spark.native import native_frame
 from lakewright.engine.spark.overlay import overlaid_frame, wants_overlay, without_twins
 from lakewright.engine.spark.schema import nullable, to_spark_schema
-from lakewright.engine.spark.session import parallelism
 from lakewright.engine.spark.tasks import merged_frame
 from lakewright.model.schema import Struct
 
@@ -31,8 +30,7 @@ def to_spark(plan: ScanPlan, spark: "SparkSession") -> "DataFrame":
         return to_spark(replace(plan, spec=first), spark).select()
     spec, tasks = plan.spec, tuple(plan.tasks)
     known = plan.request.columns is not None and "*" not in plan.request.columns
-    overlay = wants_overlay(spec, tasks, columns_known=known, width=parallelism(spark))
-    layout = lay_out(spec, tasks, overlay=overlay)
+    layout = lay_out(spec, tasks, overlay=wants_overlay(spec, tasks, spark, columns_known=known))
     frames = [native_frame(spark, spec, files, layout.columns) for files in layout.native]
     merged = list(layout.merged)
     for group in layout.overlaid:

@@ -14,6 +14,7 @@ from lakewright.actions.tasks.read import ReadTask
 from lakewright.engine.spark.layout import NativeFiles, _native_type
 from lakewright.engine.spark.overlay import without_twins
 from lakewright.engine.spark.paths import escape_glob, spark_root
+from lakewright.engine.spark.shapes import spread_shapes
 from lakewright.engine.spark.tasks import bundle_count, pack_tasks
 from lakewright.engine.spark.worker import pack, unpack, words
 from lakewright.model.errors import Unsupported
@@ -76,6 +77,21 @@ def test_bundles_hold_every_task_once_and_are_even(sizes: list[int], count: int)
     if len(bundles) > 1:
         loads = [sum(max(t.size, 1) for t in b) for b in bundles]
         assert max(loads) - min(loads) <= max(max(s, 1) for s in sizes)
+
+
+@given(some.lists(some.integers(1, 400), max_size=5))
+def test_schemas_are_found_by_looking_at_few_files(runs: list[int]) -> None:
+    """Each run is so many instants under one schema, which is another than the run before's."""
+    shapes = [Struct((Field(f"c{n}", INT),)) for n, run in enumerate(runs) for _ in range(run)]
+    instants = [f"{at:06d}" for at in range(len(shapes))]
+    looked: list[str] = []
+
+    def look(wanted):
+        looked.extend(wanted)
+        return [shapes[int(instant)] for instant in wanted]
+
+    assert spread_shapes(instants, look) == dict(zip(instants, shapes, strict=True))
+    assert len(looked) == len(set(looked)) <= 33 + 12 * max(0, len(runs) - 1)
 
 
 @pytest.mark.parametrize(
