@@ -68,7 +68,10 @@ def session(jars: list[Path], folder: Path) -> SparkSession:
 
 
 def aggregate(frame: DataFrame) -> object:
-    """The query of all rows: sums and counts by day; the result is the check."""
+    """The query of all rows: sums and counts by day; the result is the check.
+
+    Sums of doubles depend on the order of rows in their last digits, which are cut off.
+    """
     rows = (
         frame.groupBy("dt")
         .agg(F.sum("amount"), F.countDistinct("city"), F.count("*"), F.sum("qty"))
