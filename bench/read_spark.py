@@ -68,10 +68,7 @@ def session(jars: list[Path], folder: Path) -> SparkSession:
 
 
 def aggregate(frame: DataFrame) -> object:
-    """The query of all rows: sums and counts by day; the result is the check.
-
-    Sums of doubles depend on the order of rows in their last digits, which are cut off.
-    """
+    """The query of all rows: sums and counts by day; the result is the check."""
     rows = (
         frame.groupBy("dt")
         .agg(F.sum("amount"), F.countDistinct("city"), F.count("*"), F.sum("qty"))
