@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import lakewright as lw
-from interleaved import Timings, measure
+from interleaved import Sum, Timings, measure
 from lakewright.engine.spark.scan import to_spark
 from lakewright.engine.spark.schema import to_spark_schema
 from read_tables import MODES, SCHEMA, Tables, many_files, tables
@@ -74,8 +74,7 @@ def aggregate(frame: DataFrame) -> object:
         .agg(F.sum("amount"), F.countDistinct("city"), F.count("*"), F.sum("qty"))
         .collect()
     )
-    # Seven digits: the order in which Spark adds doubles shows in the last ones.
-    return sorted((r[0], f"{r[1]:.7g}", r[2], r[3], r[4]) for r in rows)
+    return sorted((r[0], Sum(r[1]), r[2], r[3], r[4]) for r in rows)
 
 
 def plain(spark: SparkSession, folder: Path) -> DataFrame:

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from urllib.parse import unquote, urlsplit
 
@@ -53,6 +54,16 @@ def open_storage(
     from lakewright.storage.fsspec_fs import open_fsspec
 
     return open_fsspec(text, options)
+
+
+def cached_storage(uri: str, options: Mapping[str, str]) -> Storage:
+    """Return the storage of ``open_storage``, opened once per process: for tasks."""
+    return _cached(uri, tuple(sorted(options.items())))
+
+
+@lru_cache(maxsize=64)
+def _cached(uri: str, options: tuple[tuple[str, str], ...]) -> Storage:
+    return open_storage(uri, dict(options))
 
 
 def _local(path: str, options: Mapping[str, str]) -> Storage:

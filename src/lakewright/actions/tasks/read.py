@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -11,7 +10,7 @@ from lakewright.format.hudi.config import TableConfig
 from lakewright.model.expression.bound import BoundExpression
 from lakewright.model.files import FileSlice, PartitionDescriptor, ReadingMode
 from lakewright.model.schema import Struct
-from lakewright.storage.open import open_storage
+from lakewright.storage.open import cached_storage
 from lakewright.storage.port import Storage
 from lakewright.table.changes.read import change_batches
 from lakewright.table.changes.task import ChangeTask
@@ -58,9 +57,7 @@ class ReadSpec:
 
     def open_storage(self) -> Storage:
         """Return the storage of the table, opened once per process."""
-        if self.storage is not None:
-            return self.storage
-        return _storage(self.uri, tuple(sorted(self.options.items())))
+        return self.storage or cached_storage(self.uri, self.options)
 
     def reader(self) -> FileSliceReader:
         """Return the reader of the scan's slices."""
@@ -98,11 +95,6 @@ class ReadTask:
 
 
 Task: TypeAlias = ReadTask | ChangeTask
-
-
-@lru_cache(maxsize=64)
-def _storage(uri: str, options: tuple[tuple[str, str], ...]) -> Storage:
-    return open_storage(uri, dict(options))
 
 
 def run_task(spec: ReadSpec, task: Task) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,99 @@
+"""The executor port: who runs task functions, here or elsewhere.
+
+Task functions are plain functions of modules (workers import them by name); what they share and
+what they work on can be pickled. A task may run more than once, and twice at the same time: each
+run has its own ``Attempt``, and everything it writes carries its token.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+Shared = TypeVar("Shared")
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+Rows_contra = TypeVar("Rows_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One run of one task: its number, its stage, and a number that no other run has."""
+
+    task: int = 0
+    stage: int = 0
+    run: int = 0
+
+    @property
+    def token(self) -> str:
+        """The write token in the names of its files."""
+        return f"{self.task}-{self.stage}-{self.run}"
+
+
+ItemFunction: TypeAlias = Callable[[Shared, Item, Attempt], Made]
+StreamFunction: TypeAlias = Callable[[Shared, Iterable[pa.RecordBatch], Attempt], Iterable[Made]]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Which rows of a stream must reach the same task.
+
+    Rows that are equal in all ``columns`` do. With ``buckets`` they need to be equal in their
+    bucket only as well: its number follows from the record key by Hudi's hash over
+    ``hash_fields``, and an engine may compute it in its own way where that is proven equal.
+    Without either, the engine divides as it likes. ``sort_by`` orders the rows, within tasks
+    or, with ``sort_all``, over them.
+    """
+
+    columns: tuple[str, ...] = ()
+    buckets: int | None = None
+    hash_fields: tuple[str, ...] = ()
+    sort_by: tuple[str, ...] = ()
+    sort_all: bool = False
+
+
+class Executor(Protocol[Rows_contra]):
+    """Runs tasks over items and over rows; the rows are the engine's own.
+
+    The local engine takes an ``ArrowRows`` (a table, or a reader that can be opened again); the
+    Spark engine takes a DataFrame.
+    """
+
+    def few(self, rows: Rows_contra, limit: int) -> pa.Table | None:
+        """Return the rows, all of them, if they take at most ``limit`` bytes in Arrow's memory.
+
+        None where they are more, or where finding out would cost more than it saves. Rows of
+        a source that is not deterministic are computed once for the answer that is used.
+        """
+        ...
+
+    def map(
+        self,
+        function: ItemFunction[Shared, Item, Made],
+        shared: Shared,
+        items: Sequence[Item],
+        *,
+        size: Callable[[Item], int],
+    ) -> Iterator[Made]:
+        """Run a function over items, several per task where they are small; stream the answers.
+
+        ``size`` is about how many bytes an item reads and writes; it decides where tasks run
+        and how they are packed. The order of answers is not promised. The first error is raised
+        here, and no further task begins.
+        """
+        ...
+
+    def stream(
+        self,
+        function: StreamFunction[Shared, Made],
+        shared: Shared,
+        rows: Rows_contra,
+        spread: Spread,
+    ) -> Iterator[Made]:
+        """Run a function over the rows, divided among tasks; stream what the tasks make.
+
+        No row reaches the caller. Memory is bounded per task, and what does not fit is put on
+        the task's own disk by the function.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Writing: from rows to file groups to one commit."""

@@ -1,0 +1,68 @@
+"""The commit port: how a write begins, takes effect or is given up.
+
+A write has three answers: done (``publish`` returns), refused (``Conflict``: nothing of it is
+visible, and the files it wrote are taken back by ``abandon``), unknown (``CommitStateUnknown``:
+nothing is deleted, and whoever asks must read the timeline). Storage answers this port with
+Hudi's own files; a metastore can answer it with one transaction.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from lakewright.format.hudi.metadata.commit import CommitMetadata
+from lakewright.model.instant import Action, Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A write that has begun: its requested time, its action, and the history it started from.
+
+    ``seen`` is the completion time (layout 1: the requested time) of the newest completed
+    instant when the write began, None for an empty timeline. ``token`` is the writer's own mark
+    on everything it leaves behind.
+    """
+
+    instant: str
+    action: Action
+    operation: str
+    seen: str | None
+    token: str
+
+
+Rivals: TypeAlias = Sequence[tuple[Instant, CommitMetadata]]
+#: Looks at the writes that took effect since the ticket was taken; raises ``Conflict``.
+Guard: TypeAlias = Callable[[Rivals], None]
+
+
+class Committer(Protocol):
+    """Gives out instants and publishes writes, for one table."""
+
+    def begin(
+        self, action: Action, operation: str, *, instant: str | None = None, plan: bytes = b""
+    ) -> Ticket:
+        """Start a write: its requested and inflight files are on storage, its heartbeat beats.
+
+        Dead writes of others are rolled back first. ``instant`` is a time that the caller wants;
+        ``Invalid`` where the timeline holds it already, or a later one. ``plan`` is the
+        body of the requested file.
+        """
+        ...
+
+    def publish(
+        self, ticket: Ticket, metadata: CommitMetadata, guard: Guard | None = None
+    ) -> Instant:
+        """Make the write take effect, once, and return its completed instant.
+
+        Conflicts are looked for by file groups and schema, then by ``guard``, under the lock.
+        Files that have a marker and are not in ``metadata`` are deleted first.
+        """
+        ...
+
+    def abandon(self, ticket: Ticket) -> None:
+        """Take back a write that failed: its files, markers, pending files and heartbeat.
+
+        It never hides the error that led to it: what cannot be taken back now is logged, and
+        left to the next writer.
+        """
+        ...
