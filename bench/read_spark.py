@@ -156,7 +156,9 @@ def iceberg_table(spark: SparkSession, made: Tables, mode: str) -> str:
     name = f"ice.bench.t{made.rows}_{mode}"
     spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.bench")
     if spark.catalog.tableExists(name):
-        return name
+        if spark.table(f"{name}.snapshots").count() == 2:
+            return name
+        spark.sql(f"DROP TABLE {name} PURGE")  # a run that was stopped left it half made
     plain(spark, made.base_rows).createOrReplaceTempView("base_rows")
     plain(spark, made.updates(mode)).createOrReplaceTempView("update_rows")
     spark.sql(

@@ -1,0 +1,392 @@
+"""The part of the writing benchmark that runs inside one Spark; prints its figures as JSON.
+
+Run by ``write.py``: with PySpark 3.5, where real Hudi, Delta and Iceberg can be loaded beside
+ours, and with the newest PySpark. ``--memory VARIANT`` runs one variant alone, and watches it.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import lakewright as lw
+from interleaved import Sum
+from lakewright.format.arrow.schema import to_arrow_schema
+from read_tables import BUCKETS, SCHEMA
+from steps import Cost, Step, by_turns, one, peak_of
+from write_rows import TINY_BASE, Rows, tiny_batch, write_rows
+
+PERCENTS = (1, 10)
+BY_SHUFFLE = {"lakewright.write.driver-bytes": "0"}
+KINDS = {"COW": "COPY_ON_WRITE", "MOR": "MERGE_ON_READ"}
+
+
+def session(jars: list[Path], folder: Path) -> SparkSession:
+    """Return a session of two cores, with the peers' jars in it."""
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "8g",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.parquet.compression.codec": "snappy",
+    }
+    extensions = []
+    names = " ".join(jar.name for jar in jars)
+    if "hudi" in names:
+        extensions.append("org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
+        settings["spark.serializer"] = "org.apache.spark.serializer.KryoSerializer"
+        settings["spark.kryo.registrator"] = "org.apache.spark.HoodieSparkKryoRegistrar"
+    if "iceberg" in names:
+        extensions.append("org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
+        settings["spark.sql.catalog.ice"] = "org.apache.iceberg.spark.SparkCatalog"
+        settings["spark.sql.catalog.ice.type"] = "hadoop"
+        settings["spark.sql.catalog.ice.cache-enabled"] = "false"
+        settings["spark.sql.catalog.ice.warehouse"] = str(folder / "work" / "iceberg")
+    if "delta" in names:
+        extensions.append("io.delta.sql.DeltaSparkSessionExtension")
+        catalog = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+        settings["spark.sql.catalog.spark_catalog"] = catalog
+    if jars:
+        settings["spark.jars"] = ",".join(map(str, jars))
+        settings["spark.sql.extensions"] = ",".join(extensions)
+    builder = SparkSession.builder.master("local[2]").appName("bench-write")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to keep a table: where it lies, how it is loaded, changed and counted."""
+
+    name: str
+    path: Path
+    load: Callable[[DataFrame], object]
+    change: Callable[[DataFrame], object] | None
+    count: Callable[[], object]
+
+
+class Bench:
+    """All variants over the rows of one size."""
+
+    def __init__(self, spark: SparkSession, folder: Path, rows: Rows, peers: set[str]) -> None:
+        self.spark, self.rows = spark, rows
+        self.work = folder / "work"
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.variants = {v.name: v for v in self._variants(peers)}
+
+    # ------------------------------------------------------------------ the variants
+
+    def _variants(self, peers: set[str]) -> list[Variant]:
+        found = [self._plain()]
+        for kind in KINDS:
+            found += [self._ours(kind, {}), self._ours(kind, BY_SHUFFLE)]
+        if "hudi" in peers:
+            found += [self._hudi(kind) for kind in KINDS]
+        if "delta" in peers:
+            found.append(self._delta())
+        if "iceberg" in peers:
+            found += [self._iceberg(kind) for kind in KINDS]
+        return found
+
+    def _plain(self) -> Variant:
+        path, rewritten = self.work / "plain", self.work / "plain-rewritten"
+
+        def load(rows: DataFrame) -> None:
+            rows.write.mode("overwrite").partitionBy("dt").parquet(str(path))
+
+        def change(rows: DataFrame) -> None:
+            stored = self.spark.read.schema(rows.schema).parquet(str(path))
+            kept = stored.join(rows.select("id", "dt"), ["id", "dt"], "left_anti")
+            merged = kept.select(rows.columns).unionByName(rows)
+            merged.write.mode("overwrite").partitionBy("dt").parquet(str(rewritten))
+
+        def count() -> object:
+            place = rewritten if rewritten.exists() else path
+            return totals(self.spark.read.parquet(str(place)))
+
+        return Variant("plain parquet", path, load, change, count)
+
+    def _ours(self, kind: str, options: dict[str, str]) -> Variant:
+        how = " by shuffle" if options else ""
+        name = f"ours {kind}{how}"
+        path = self.work / f"ours-{kind}{'-shuffled' if options else ''}"
+
+        def load(rows: DataFrame) -> None:
+            table = lw.create_table(
+                path,
+                schema=to_arrow_schema(SCHEMA),
+                key="id",
+                partition_by="dt",
+                order_by="ts",
+                type=KINDS[kind],
+                buckets=BUCKETS,
+            )
+            table.bulk_insert(rows, options=options)
+
+        def change(rows: DataFrame) -> None:
+            lw.open_table(path).upsert(rows, options=options)
+
+        return Variant(name, path, load, change, lambda: local_totals(path))
+
+    def _hudi(self, kind: str) -> Variant:
+        path = self.work / f"hudi-{kind}"
+        options = {
+            "hoodie.table.name": "bench",
+            "hoodie.datasource.write.table.type": KINDS[kind],
+            "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.datasource.write.partitionpath.field": "dt",
+            "hoodie.datasource.write.precombine.field": "ts",
+            "hoodie.datasource.write.hive_style_partitioning": "true",
+            "hoodie.index.type": "BUCKET",
+            "hoodie.bucket.index.num.buckets": str(BUCKETS),
+            "hoodie.parquet.compression.codec": "snappy",
+            "hoodie.clean.automatic": "false",
+            "hoodie.archive.automatic": "false",
+            "hoodie.compact.inline": "false",
+            "hoodie.compact.inline.max.delta.commits": "100000",
+            "hoodie.bulkinsert.shuffle.parallelism": "8",
+            "hoodie.upsert.shuffle.parallelism": "8",
+        }
+
+        def save(rows: DataFrame, operation: str, mode: str) -> None:
+            writer = rows.write.format("hudi").options(**options)
+            writer.option("hoodie.datasource.write.operation", operation).mode(mode).save(str(path))
+
+        return Variant(
+            f"Hudi {kind}",
+            path,
+            lambda rows: save(rows, "bulk_insert", "overwrite"),
+            lambda rows: save(rows, "upsert", "append"),
+            lambda: local_totals(path),
+        )
+
+    def _delta(self) -> Variant:
+        path = self.work / "delta"
+
+        def load(rows: DataFrame) -> None:
+            rows.write.format("delta").mode("overwrite").partitionBy("dt").save(str(path))
+
+        def change(rows: DataFrame) -> None:
+            self._merge(f"delta.`{path}`", rows)
+
+        def count() -> object:
+            return totals(self.spark.read.format("delta").load(str(path)))
+
+        return Variant("Delta", path, load, change, count)
+
+    def _iceberg(self, kind: str) -> Variant:
+        name = f"ice.bench.{kind.lower()}"
+        mode = "merge-on-read" if kind == "MOR" else "copy-on-write"
+
+        def load(rows: DataFrame) -> None:
+            writer = rows.writeTo(name).using("iceberg").partitionedBy(F.col("dt"))
+            writer = writer.tableProperty("format-version", "2")
+            writer = writer.tableProperty("write.merge.mode", mode)
+            writer.tableProperty("write.parquet.compression-codec", "snappy").create()
+
+        return Variant(
+            f"Iceberg {kind}",
+            self.work / "iceberg" / "bench" / kind.lower(),
+            load,
+            lambda rows: self._merge(name, rows),
+            lambda: totals(self.spark.table(name)),
+        )
+
+    def _merge(self, target: str, rows: DataFrame) -> None:
+        rows.createOrReplaceTempView("update_rows")
+        self.spark.sql(
+            f"MERGE INTO {target} t USING update_rows s ON t.id = s.id AND t.dt = s.dt "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        )
+
+    # --------------------------------------------------------------------- the steps
+
+    def read(self, path: Path) -> DataFrame:
+        return self.spark.read.parquet(str(path))
+
+    def bulk(self, variant: Variant) -> Step:
+        return Step(
+            lambda: forget(variant.path),
+            lambda: variant.load(self.read(self.rows.base)),
+            variant.count,
+        )
+
+    def upsert(self, variant: Variant, percent: int) -> Step:
+        change = variant.change
+        assert change is not None
+        return Step(
+            lambda: self._loaded(variant),
+            lambda: change(self.read(self.rows.updates(percent))),
+            variant.count,
+        )
+
+    def _loaded(self, variant: Variant) -> None:
+        """Put the freshly loaded table back; it was kept when it was loaded first."""
+        kept = variant.path.with_name(f"{variant.path.name}.loaded")
+        if not kept.exists():
+            forget(variant.path)
+            variant.load(self.read(self.rows.base))
+            shutil.copytree(variant.path, kept)
+        forget(variant.path)
+        shutil.copytree(kept, variant.path)
+
+    def clear(self) -> None:
+        """Remove every table of this size."""
+        shutil.rmtree(self.work, ignore_errors=True)
+        self.work.mkdir(parents=True)
+
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of the data files of each loaded table."""
+        return {
+            v.name: sum(f.stat().st_size for f in v.path.rglob("*.parquet"))
+            for v in self.variants.values()
+            if v.path.exists()
+        }
+
+
+def forget(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(path.with_name(f"{path.name}-rewritten"), ignore_errors=True)
+
+
+def totals(frame: DataFrame) -> object:
+    row = frame.agg(F.count("*"), F.sum("qty"), F.sum("ts"), F.sum("amount")).collect()[0]
+    return (row[0], row[1], row[2], Sum(row[3]))
+
+
+def local_totals(path: Path) -> object:
+    """The same of a Hudi table, by our own reader."""
+    rows = lw.open_table(path).scan(columns=["qty", "ts", "amount"]).to_arrow()
+    sums = [rows.column(name).combine_chunks() for name in ("qty", "ts", "amount")]
+    qty, ts, amount = (column.sum().as_py() for column in sums)
+    return (rows.num_rows, qty, ts, Sum(amount))
+
+
+# ------------------------------------------------------------------------------- the runs
+
+
+def timed(spark: SparkSession, options: argparse.Namespace, peers: set[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for rows in options.rows:
+        made = write_rows(options.folder, rows)
+        bench = Bench(spark, options.folder, made, peers if rows == options.rows[0] else set())
+        chosen = list(bench.variants.values())
+        size = found.setdefault(str(rows), {})
+        bench.clear()
+        loading = {v.name: bench.bulk(v) for v in chosen if "shuffle" not in v.name}
+        size["bulk"] = by_turns(loading, options.rounds)
+        size["bytes"] = bench.sizes()
+        bench.clear()
+        for percent in PERCENTS:
+            changing = {v.name: bench.upsert(v, percent) for v in chosen if v.change}
+            size[f"upsert {percent}%"] = by_turns(changing, options.rounds)
+        bench.clear()
+    return found
+
+
+def warm(spark: SparkSession, options: argparse.Namespace, peers: set[str]) -> None:
+    """Run everything once on few rows: nobody pays for class loading in the figures."""
+    bench = Bench(spark, options.folder, write_rows(options.folder, TINY_BASE), peers)
+    bench.clear()
+    for variant in bench.variants.values():
+        one(bench.bulk(variant))
+        if variant.change:
+            one(bench.upsert(variant, 10))
+    bench.clear()
+
+
+def tiny(spark: SparkSession, options: argparse.Namespace, peers: set[str]) -> dict[str, Any]:
+    """Commits of 1,000 rows into one partition of a merge-on-read table, one after the other."""
+    made = write_rows(options.folder, TINY_BASE)
+    bench = Bench(spark, options.folder, made, peers)
+    bench.clear()
+    batches = bench.work / "batches"
+    batches.mkdir()
+    found: dict[str, Any] = {}
+    for number in range(options.commits):
+        pq.write_table(tiny_batch(made, number), batches / f"{number}.parquet")
+    for name, commits in {"ours MOR": options.commits, "Hudi MOR": options.commits // 10}.items():
+        variant = bench.variants.get(name)
+        if variant is None or variant.change is None:
+            continue
+        forget(variant.path)
+        variant.load(bench.read(made.base))
+        cost = Cost()
+        for number in range(commits):
+            rows = bench.read(batches / f"{number}.parquet")
+            began = time.perf_counter()
+            variant.change(rows)
+            cost.wall.append(time.perf_counter() - began)
+            cost.cpu.append(0.0)
+        tenth = max(commits // 10, 1)
+        found[name] = {
+            **cost.figures(),
+            "commits": commits,
+            "first": sum(cost.wall[:tenth]) / tenth,
+            "last": sum(cost.wall[-tenth:]) / tenth,
+        }
+    bench.clear()
+    return found
+
+
+def memory(spark: SparkSession, options: argparse.Namespace, peers: set[str]) -> dict[str, Any]:
+    bench = Bench(spark, options.folder, write_rows(options.folder, options.rows[0]), peers)
+    bench.clear()
+    variant = bench.variants[options.memory]
+    found = {"bulk": peak_of(bench.bulk(variant))}
+    if variant.change:
+        for percent in PERCENTS:
+            found[f"upsert {percent}%"] = peak_of(bench.upsert(variant, percent))
+    bench.clear()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--rows", type=int, nargs="+", required=True)
+    parser.add_argument("--rounds", type=int, required=True)
+    parser.add_argument("--commits", type=int, default=200)
+    parser.add_argument("--jars", type=Path, nargs="*", default=[])
+    parser.add_argument("--only", nargs="*", default=["timed", "tiny"])
+    parser.add_argument("--memory", default=None)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    spark = session(options.jars, options.folder)
+    names = " ".join(jar.name for jar in options.jars)
+    peers = {peer for peer in ("hudi", "iceberg", "delta") if peer in names}
+    found: dict[str, Any] = {"spark": spark.version, "peers": sorted(peers)}
+    if options.memory is not None:
+        found["memory"] = memory(spark, options, peers)
+    else:
+        warm(spark, options, peers)
+        if "timed" in options.only:
+            found["sizes"] = timed(spark, options, peers)
+        if "tiny" in options.only:
+            found["tiny"] = tiny(spark, options, peers)
+    print(json.dumps(found))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
