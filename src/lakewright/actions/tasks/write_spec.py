@@ -23,7 +23,8 @@ class WriteSpec:
 
     ``schema`` holds the columns that are written, Hudi's own left out: the table's, widened by
     what the rows bring. ``pinned`` is the table as it was when the write began: tasks list
-    partitions through it, so that all of them build on the same slices.
+    partitions through it, so that all of them build on the same slices. With ``drop_existing``
+    an insert leaves out rows whose key is stored already.
     """
 
     uri: str
@@ -35,6 +36,7 @@ class WriteSpec:
     layout: IndexLayout
     settings: WriteSettings
     pinned: PinnedTable
+    drop_existing: bool = False
     storage: Storage | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -49,12 +51,24 @@ class WriteSpec:
             self.layout,
             self.settings,
             self.pinned,
+            self.drop_existing,
         )
         return (WriteSpec, values)
 
     def open_storage(self) -> Storage:
         """Return the storage of the table, opened once per process."""
         return self.storage or cached_storage(self.uri, self.options)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeysToDelete:
+    """Records to delete whatever is stored of them: record keys, and where each one lies."""
+
+    keys: pa.Array
+    partitions: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.keys)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
