@@ -17,6 +17,17 @@ from lakewright.storage.port import Storage
 from lakewright.table.pinned import PinnedTable
 
 
+#: Columns that rows on their way to files may carry, and files never hold. A row marked by
+#: ``ROUTE_DELETE`` deletes its key in its partition whatever is stored there.
+ROUTE_DELETE = "_lakewright_delete"
+#: Where an engine found that a row belongs: all four columns come together. The group is a file
+#: id; one that no live slice of the partition has is a new group. The position is the row of the
+#: slice's base file, -1 where the key is not in it, null where nobody looked.
+ROUTE_PARTITION = "_lakewright_partition"
+ROUTE_GROUP = "_lakewright_group"
+ROUTE_POSITION = "_lakewright_position"
+ROUTE_COLUMNS = (ROUTE_DELETE, ROUTE_PARTITION, ROUTE_GROUP, ROUTE_POSITION)
+
 @dataclass(frozen=True, slots=True)
 class WriteSpec:
     """What all tasks of a write share: enough to write without opening the table again.
@@ -80,6 +91,7 @@ class GroupWork:
     keys to delete whatever is stored. ``insert_only`` says that no row of ``rows`` is in the
     slice already, or that it may be in it twice: rows are added, none is replaced. ``positions``
     are the places of the rows in the slice's base file where they are known (-1: not in it).
+    ``partition_known`` says that the partition's folder has Hudi's metadata file already.
     """
 
     group: FileGroupId
@@ -88,6 +100,7 @@ class GroupWork:
     deletes: pa.Array | None = None
     insert_only: bool = False
     positions: pa.Array | None = None
+    partition_known: bool = False
 
     @property
     def size(self) -> int:
