@@ -9,7 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+
+from lakewright.model.schema import Struct
 
 Shared = TypeVar("Shared")
 Item = TypeVar("Item")
@@ -33,6 +37,8 @@ class Attempt:
 
 ItemFunction: TypeAlias = Callable[[Shared, Item, Attempt], Made]
 StreamFunction: TypeAlias = Callable[[Shared, Iterable[pa.RecordBatch], Attempt], Iterable[Made]]
+#: A number per row; rows of equal numbers belong together.
+Route: TypeAlias = Callable[[pa.RecordBatch], npt.NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +48,11 @@ class Spread:
     Rows that are equal in all ``columns`` do. With ``buckets`` they need to be equal in their
     bucket only as well: its number follows from the record key by Hudi's hash over
     ``hash_fields``, and an engine may compute it in its own way where that is proven equal.
-    Without either, the engine divides as it likes. ``sort_by`` orders the rows, within tasks
-    or, with ``sort_all``, over them.
+    ``together`` sends all rows to one task. Without any of them, the engine divides as it likes.
+    ``sort_by`` orders the rows, within tasks or, with ``sort_all``, over them.
+
+    ``route`` says the same as a function that can be pickled, for engines that do not route in
+    their own way.
     """
 
     columns: tuple[str, ...] = ()
@@ -51,6 +60,8 @@ class Spread:
     hash_fields: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()
     sort_all: bool = False
+    together: bool = False
+    route: Route | None = None
 
 
 class Executor(Protocol[Rows_contra]):
@@ -59,6 +70,10 @@ class Executor(Protocol[Rows_contra]):
     The local engine takes an ``ArrowRows`` (a table, or a reader that can be opened again); the
     Spark engine takes a DataFrame.
     """
+
+    def schema(self, rows: Rows_contra) -> Struct:
+        """Return the columns of the rows; none of them is computed for it."""
+        ...
 
     def few(self, rows: Rows_contra, limit: int) -> pa.Table | None:
         """Return the rows, all of them, if they take at most ``limit`` bytes in Arrow's memory.
