@@ -30,6 +30,7 @@ __all__ = [
     "ScanPlan",
     "ScanRequest",
     "plan_scan",
+    "result_schema",
     "run_task",
 ]
 
@@ -203,12 +204,24 @@ def plan_scan(state: TableState, request: ScanRequest, pruner: Pruner | None = N
     return ScanPlan(replace(spec, changed_by=changed_by), tasks, tally.report(), request)
 
 
+def result_schema(state: TableState, request: ScanRequest) -> Struct:
+    """Return the columns that a scan would have; nothing is listed."""
+    if request.mode is ReadingMode.CDC:
+        return _change_columns(request, change_schema(table_schema(state, None)))
+    table = table_schema(state, request.as_of)
+    return _output(request, table, readable_columns(state, table))
+
+
+def _change_columns(request: ScanRequest, shape: Struct) -> Struct:
+    return shape if request.columns is None else shape.select(_spread(request.columns, shape))
+
+
 def _plan_changes(state: TableState, request: ScanRequest) -> ScanPlan:
     table = table_schema(state, None)
     shape = change_schema(table)
     condition = _bound(request.where, shape)
     tasks = tuple(plan_changes(state, request.start, request.end))
-    target = shape if request.columns is None else shape.select(_spread(request.columns, shape))
+    target = _change_columns(request, shape)
     seen = SeenInstants.of(state.timeline)
     spec = _spec(state, request, table, target, condition, seen)
     report = PruneReport(
