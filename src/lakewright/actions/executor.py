@@ -7,7 +7,7 @@ run has its own ``Attempt``, and everything it writes carries its token.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,25 +42,49 @@ Route: TypeAlias = Callable[[pa.RecordBatch], npt.NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
+class Staged(Generic[Shared, Item, Made]):
+    """A function over streams made of two: the first divides rows into items, the second works.
+
+    An engine may call it like any other; one that has threads to spare may run the second over
+    several items at a time.
+    """
+
+    divide: StreamFunction[Shared, Item]
+    work: ItemFunction[Shared, Item, Iterable[Made]]
+
+    def __call__(
+        self, shared: Shared, batches: Iterable[pa.RecordBatch], attempt: Attempt
+    ) -> Iterator[Made]:
+        """Run both, one item after the other."""
+        for item in self.divide(shared, batches, attempt):
+            yield from self.work(shared, item, attempt)
+
+
+@dataclass(frozen=True, slots=True)
 class Spread:
     """Which rows of a stream must reach the same task.
 
     Rows that are equal in all ``columns`` do. With ``buckets`` they need to be equal in their
     bucket only as well: its number follows from the record key by Hudi's hash over
-    ``hash_fields``, and an engine may compute it in its own way where that is proven equal.
-    ``together`` sends all rows to one task. Without any of them, the engine divides as it likes.
-    ``sort_by`` orders the rows, within tasks or, with ``sort_all``, over them.
+    ``hash_fields``, and an engine may compute it in its own way where that is proven equal;
+    ``key_fields`` names the one column whose plain value is the whole record key, and is empty
+    where the key is made in another way. ``together`` sends all rows to one task. Without any
+    of them, the engine divides as it likes. ``sort_by`` orders the rows, within tasks or, with
+    ``sort_all``, over them.
 
     ``route`` says the same as a function that can be pickled, for engines that do not route in
-    their own way.
+    their own way. ``lookup`` says that tasks must find out which keys are stored where; an
+    engine that does it for them, and routes by what it found, need not obey the rest.
     """
 
     columns: tuple[str, ...] = ()
     buckets: int | None = None
     hash_fields: tuple[str, ...] = ()
+    key_fields: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()
     sort_all: bool = False
     together: bool = False
+    lookup: bool = False
     route: Route | None = None
 
 
