@@ -86,6 +86,7 @@ class Spread:
     together: bool = False
     lookup: bool = False
     route: Route | None = None
+    native: bool = False
 
 
 class Executor(Protocol[Rows_contra]):
