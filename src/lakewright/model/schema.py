@@ -169,6 +169,15 @@ class Struct:
             known=list(self.names),
         )
 
+    def find(self, path: str) -> "DataType | None":
+        """Return the type of a column, by its dotted path if it is nested; None without one."""
+        found: DataType | None = self
+        for part in [path] if path in self else path.split("."):
+            if not isinstance(found, Struct) or part not in found:
+                return None
+            found = found.field(part).type
+        return found
+
     def select(self, names: tuple[str, ...]) -> "Struct":
         """Return the named fields in the order asked for."""
         return Struct(tuple(self.field(n) for n in names))

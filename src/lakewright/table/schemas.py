@@ -29,13 +29,7 @@ def resolve_schema(
     storage: Storage, config: TableConfig, timeline: TimelineView, as_of: str | None
 ) -> Struct:
     """Find the schema in the order that ``table_schema`` promises."""
-    found = _from_commits(timeline, as_of)
-    if found is None and as_of is not None:
-        found = _from_commits(timeline, None)  # before the first write: no rows, same columns
-    if found is None:
-        found = _from_files(storage, timeline, as_of)
-    if found is None:
-        found = _from_creation(config)
+    found = find_schema(storage, config, timeline, as_of)
     if found is None:
         raise Invalid(
             f"the table {config.name} has no schema yet.",
@@ -43,6 +37,18 @@ def resolve_schema(
             table=config.name,
         )
     return as_readers_see(found, config)
+
+
+def find_schema(
+    storage: Storage, config: TableConfig, timeline: TimelineView, as_of: str | None = None
+) -> Struct | None:
+    """Return the schema as it is stored, None where there is none at all."""
+    found = _from_commits(timeline, as_of)
+    if found is None and as_of is not None:
+        found = _from_commits(timeline, None)  # before the first write: no rows, same columns
+    if found is None:
+        found = _from_files(storage, timeline, as_of)
+    return _from_creation(config) if found is None else found
 
 
 def as_readers_see(stored: Struct, config: TableConfig) -> Struct:

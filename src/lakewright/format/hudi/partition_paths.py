@@ -15,6 +15,9 @@ from lakewright.model.schema import DataType, Decimal, Kind, Primitive, Struct, 
 #: The folder name that stands for null (and, to every reader, for the empty text).
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 SLASHED_DATES = "hoodie.datasource.write.slash.separated.date.partitioning"
+_OWN = ".hoodie"
+#: What local file systems and HDFS allow.
+_LONGEST = 255
 
 _UNSAFE = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 _ESCAPED = re.compile("%([0-9a-fA-F]{2})")
@@ -60,26 +63,63 @@ def _segment(
             next_step=f"Given: {', '.join(values) or 'nothing'}.",
             column=field.name,
         )
-    value = values[field.name]
+    kind = schema.find(field.name) if schema else None
+    return partition_segment(field, values[field.name], config, kind)
+
+
+def partition_segment(
+    field: PartitionField, value: object, config: TableConfig, kind: DataType | None
+) -> str:
+    """Return the part of a partition's path that one column's value makes.
+
+    ``Invalid`` where the value cannot be part of a path: it would leave the table, vanish from
+    it, or be a name that other software cannot open.
+    """
     if value is None:
         text = ""
     elif field.kind == "TIMESTAMP":
         text = format_time_partition(value, config.properties)
     else:
-        text = value_text(value, _type_of(field.name, schema) if schema else None)
+        text = value_text(value, kind)
         if _slashed(config) and _DATE.fullmatch(text):
             text = text.replace("-", "/")
     if not text:
         text = DEFAULT_PARTITION
     elif config.url_encode:
         text = escape_segment(text)
-    if ".." in text.split("/"):
-        raise Invalid(
-            f"{text!r} cannot be part of a partition path.",
-            next_step="A value may not be '..'; turn on url encoding or change the value.",
-            column=field.name,
-        )
-    return f"{field.name}={text}" if config.hive_style else text
+    segment = f"{field.name}={text}" if config.hive_style else text
+    _check_segment(segment, text, field.name)
+    return segment
+
+
+def _check_segment(segment: str, text: str, column: str) -> None:
+    for name in segment.split("/"):
+        why = _fault(name)
+        # Where the folder is called column=.., only other software would climb up by it.
+        if why is None and ".." in text.split("/"):
+            why = "leads out of the table"
+        if why is not None:
+            raise Invalid(
+                f"{text!r} cannot be part of a partition path: it {why}.",
+                next_step=f"Change the values of {column!r}, or create the table with url "
+                "encoding, which escapes all but '.' and '..'.",
+                column=column,
+                value=text,
+            )
+
+
+def _fault(name: str) -> str | None:
+    if name in ("", ".", ".."):
+        return "makes a folder without a name" if not name else "leads to another folder"
+    if "\0" in name:
+        return "holds a NUL character"
+    if ":" in name:
+        return "holds ':', which Hudi cannot open"
+    if name.startswith(_OWN):
+        return f"begins with {_OWN!r}, as Hudi's own files do"
+    if len(name.encode("utf-8", "surrogatepass")) > _LONGEST:
+        return f"makes a name longer than {_LONGEST} bytes"
+    return None
 
 
 def partition_values(path: str, config: TableConfig, schema: Struct) -> Mapping[str, object]:
@@ -101,7 +141,7 @@ def partition_values(path: str, config: TableConfig, schema: Struct) -> Mapping[
             values[field.name] = None
             continue
         try:
-            values[field.name] = parse_value(text, _type_of(field.name, schema))
+            values[field.name] = parse_value(text, schema.find(field.name))
         except ValueError:
             continue
     return values
@@ -130,16 +170,6 @@ def _segment_text(segment: str) -> str | None:
 
 def _slashed(config: TableConfig) -> bool:
     return config.properties.get(SLASHED_DATES, "").lower() == "true"
-
-
-def _type_of(name: str, schema: Struct) -> DataType | None:
-    """Return the type of a column, by its dotted path if it is nested; None if there is none."""
-    found: DataType | None = schema
-    for part in name.split(".") if name not in schema else [name]:
-        if not isinstance(found, Struct) or part not in found:
-            return None
-        found = found.field(part).type
-    return found
 
 
 def parse_value(text: str, kind: DataType | None) -> object:

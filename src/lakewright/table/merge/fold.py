@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewright.format.arrow.nested import Column
 from lakewright.model.schema import META_COLUMNS
 from lakewright.table.merge import ordering as order
 from lakewright.table.merge.merger import RecordMerger
@@ -160,7 +161,7 @@ class Folding:
         rows = pa.Table.from_arrays(columns, schema=both.rows.schema)
         return Versions(high.keys, rows, absent, high.deleted, high.hard, high.ordering)
 
-    def _gaps(self, column: order.Column) -> Flags:
+    def _gaps(self, column: Column) -> Flags:
         match self.policy.gap:
             case Gap.NULLS:
                 return np.asarray(column.is_null(), dtype=bool)

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Rows: TypeAlias = pa.Table | pa.RecordBatch
-Column: TypeAlias = pa.Array | pa.ChunkedArray
+from lakewright.format.arrow.nested import Column
+
 Columns: TypeAlias = tuple[pa.Array, ...]
 
 _INTEGER_VIEWS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
@@ -93,18 +93,3 @@ def _fitted(value: object, kind: pa.DataType) -> object:
     if pa.types.is_integer(kind) and isinstance(value, bool):
         return int(value)
     return value
-
-
-def field_values(table: Rows, path: str) -> Column | None:
-    """Return the column named by a dotted path of a table or batch; None where it has none."""
-    if path in table.schema.names:
-        return table.column(path)
-    head, *rest = path.split(".")
-    if head not in table.schema.names:
-        return None
-    column = table.column(head)
-    for name in rest:
-        if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
-            return None
-        column = pc.struct_field(column, name)
-    return column

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewright.format.arrow.nested import Column, Rows, field_values
 from lakewright.format.hudi.config import TableConfig
 from lakewright.model.errors import Unsupported
 from lakewright.model.schema import IS_DELETED, OPERATION, Struct
 from lakewright.model.table import MergeMode
-from lakewright.table.merge.ordering import Column, Rows, field_values
 from lakewright.table.merge.winners import Flags
 
 DELETE_FIELD = "hoodie.payload.delete.field"

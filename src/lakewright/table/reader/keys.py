@@ -3,12 +3,12 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewright.format.arrow.nested import Column, Rows, field_values
 from lakewright.format.arrow.schema import from_arrow_type
 from lakewright.format.hudi.config import KeyGenerator, TableConfig
 from lakewright.format.hudi.key_text import EMPTY_PART, NULL_PART, value_text
 from lakewright.model.errors import Corrupt, Unsupported
 from lakewright.model.schema import RECORD_KEY
-from lakewright.table.merge.ordering import Column, Rows, field_values
 
 _COMPOSED = frozenset({KeyGenerator.COMPLEX, KeyGenerator.GLOBAL_DELETE})
 

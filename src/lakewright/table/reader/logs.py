@@ -9,6 +9,7 @@ from typing import IO, Self
 import numpy as np
 import pyarrow as pa
 
+from lakewright.format.arrow.nested import field_values
 from lakewright.format.hudi.log.blocks import BlockKind, LogBlock
 from lakewright.format.hudi.log.deletes import DeleteRecords
 from lakewright.format.hudi.log.read import read_data, read_deletes, read_positions, scan_blocks
@@ -203,7 +204,7 @@ class SliceLogs:
             return None
         missing = np.ones(records.num_rows, dtype=bool)
         for name in self._policy.ordering:
-            column = order.field_values(records, name)
+            column = field_values(records, name)
             if column is not None:
                 missing &= np.asarray(column.is_null(), dtype=bool)
         return deletes & missing

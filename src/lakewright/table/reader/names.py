@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from lakewright.format.arrow.evolve import Renames
+from lakewright.format.arrow.nested import Rows
 from lakewright.format.hudi.internal_schema import InternalSchema, load_history, renames, schema_at
-from lakewright.table.merge.ordering import Rows
 from lakewright.table.state import TableState
 
 #: Under this key a commit of a table with schema-on-read carries its numbered schema.

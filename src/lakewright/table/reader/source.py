@@ -6,6 +6,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
+from lakewright.format.arrow.nested import Rows, field_values
 from lakewright.format.arrow.schema import to_arrow_type
 from lakewright.format.hudi.base_file import BaseFileReader, open_base
 from lakewright.format.hudi.config import TableConfig
@@ -81,11 +82,11 @@ class SliceSource:
             return ()
         return tuple(to_arrow_type(_type_at(self.schema, f)) for f in self.policy.ordering)
 
-    def ordering(self, rows: order.Rows) -> order.Columns:
+    def ordering(self, rows: Rows) -> order.Columns:
         """Return the ordering values of rows (a table or batch) as comparable columns."""
         columns = []
         for name, kind in zip(self.policy.ordering, self.ordering_types, strict=False):
-            column = order.field_values(rows, name)
+            column = field_values(rows, name)
             if column is None:
                 column = pa.nulls(rows.num_rows, kind)
             columns.append(order.comparable(column.cast(kind)))
