@@ -1,0 +1,1 @@
+"""Changing rows by what they hold: update and merge, planned once for both engines."""
