@@ -42,7 +42,15 @@ def conform(rows: Rows, target: pa.Schema, renames: Renames | None = None) -> Ro
         if found is None:
             columns.append(_missing(field, rows.num_rows, path))
         else:
-            columns.append(_conform(rows.column(found), field.type, path, renames or {}))
+            column = _conform(rows.column(found), field.type, path, renames or {})
+            if not field.nullable and column.null_count:
+                raise Invalid(
+                    f"column {field.name} may not be null, but {column.null_count} of "
+                    f"{len(column)} rows have no value.",
+                    next_step="Give every row a value.",
+                    column=field.name,
+                )
+            columns.append(column)
     if not columns:
         bare = pa.Array.from_buffers(pa.struct([]), rows.num_rows, [None])
         return pa.RecordBatch.from_struct_array(bare)
@@ -63,7 +71,8 @@ def _conform(array: pa.Array, target: pa.DataType, path: Path, renames: Renames)
     if source == target:
         return array
     if pa.types.is_dictionary(source):
-        return _conform(array.dictionary_decode(), target, path, renames)
+        # Each distinct value once; Arrow cannot take from views.
+        return _conform(array.dictionary, target, path, renames).take(array.indices)
     if pa.types.is_null(source):
         return pa.nulls(len(array), target)
     if pa.types.is_struct(source) and pa.types.is_struct(target):

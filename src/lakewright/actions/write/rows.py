@@ -1,0 +1,166 @@
+"""The rows of a write as Arrow batches, in the one form of types that files hold.
+
+Large and view strings, dictionaries, narrow and unsigned integers, seconds and nanoseconds become
+what a Hudi table can hold. What has no such form (64-bit unsigned integers, nanoseconds that
+would be cut off) is refused with the column's name, before or while the rows are read.
+"""
+
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewright.format.arrow.evolve import conform
+from lakewright.format.arrow.schema import normalised
+from lakewright.model.errors import Invalid
+
+Batches: TypeAlias = Iterable[pa.RecordBatch]
+
+#: Rows in a batch: small enough to be divided on several threads, large enough for numpy.
+_MOST_ROWS = 256 << 10
+
+
+class ArrowRows:
+    """Rows that can be gone through more than once.
+
+    ``open`` gives the batches, whatever their exact types. A source that can be opened only once
+    is put into a temporary file when its first pass is not announced as the last; the file
+    goes with this object. ``nbytes`` is None where it is not known.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        open: Callable[[], Batches],
+        *,
+        nbytes: int | None = None,
+        once: bool = False,
+    ) -> None:
+        kept = [field for field in schema if not pa.types.is_null(field.type)]
+        _check_nulls(kept)
+        #: The columns, every type in its normal form; columns of nothing but null are left out.
+        self.schema: pa.Schema = normalised(pa.schema(kept))
+        self.nbytes = nbytes
+        self._open = open
+        self._once = once
+        self._used = False
+
+    @staticmethod
+    def of(table: pa.Table) -> "ArrowRows":
+        """Take the rows of a table."""
+        return ArrowRows(table.schema, table.to_batches, nbytes=table.nbytes)
+
+    def batches(self, *, last: bool = False) -> Iterator[pa.RecordBatch]:
+        """Go through the rows; ``last`` promises that they will not be asked for again."""
+        if self._once and last:
+            return self._first_pass()
+        if self._once:
+            self._keep(_spilled(self._first_pass(), self.schema))
+        return self._normal(self._open())
+
+    def few(self, limit: int) -> pa.Table | None:
+        """Return all rows where they take at most ``limit`` bytes, None where they are more.
+
+        Of a source that can be opened only once, what was looked at is not lost.
+        """
+        if self.nbytes is not None and self.nbytes > 2 * limit:
+            return None
+        taken: list[pa.RecordBatch] = []
+        size = 0
+        stream = self._first_pass() if self._once else self._normal(self._open())
+        for batch in stream:
+            taken.append(batch)
+            size += batch.nbytes
+            if size > limit:
+                if self._once:
+                    self._put_back(taken, stream)
+                return None
+        table = pa.Table.from_batches(taken, self.schema)
+        if self._once:
+            self._keep(table.to_batches)
+        return table
+
+    def _first_pass(self) -> Iterator[pa.RecordBatch]:
+        if self._used:
+            raise Invalid(
+                "the rows were gone through already, and their source can be opened only once.",
+                next_step="Give a table, a dataset or a file instead of a reader.",
+            )
+        self._used = True
+        return self._normal(self._open())
+
+    def _put_back(self, taken: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> None:
+        def again() -> Iterator[pa.RecordBatch]:
+            yield from taken
+            yield from rest
+
+        self._open, self._used = again, False
+
+    def _keep(self, again: Callable[[], Batches]) -> None:
+        self._open, self._once = again, False
+
+    def _normal(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            whole = conform(_plain(batch), self.schema)
+            for start in range(0, whole.num_rows, _MOST_ROWS):
+                yield whole.slice(start, _MOST_ROWS)
+
+
+def _check_nulls(fields: Iterable[pa.Field]) -> None:
+    for field in fields:
+        if _has_null(field.type):
+            raise Invalid(
+                f"column {field.name} is a {field.type}, whose inner type is not known.",
+                next_step="Give the rows with a schema: no value of the batch tells the type.",
+                column=field.name,
+            )
+
+
+def _has_null(kind: pa.DataType) -> bool:
+    if pa.types.is_null(kind):
+        return True
+    if isinstance(kind, pa.DictionaryType | pa.BaseExtensionType):
+        return False
+    return any(_has_null(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch without encodings and extensions, which have no part in a table."""
+    columns = [_unwrapped(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _unwrapped(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _unwrapped(column.storage)
+    if pa.types.is_run_end_encoded(kind):
+        return _unwrapped(pc.run_end_decode(column))
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        return column.cast(pa.list_(kind.value_field))
+    return column
+
+
+def _spilled(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Callable[[], Batches]:
+    """Put rows into a temporary file and return how they are read from it."""
+    folder = tempfile.TemporaryDirectory(prefix="lakewright-rows-")
+    path = str(Path(folder.name) / "rows.arrow")
+    try:
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+    except BaseException:
+        folder.cleanup()
+        raise
+
+    def again() -> Iterator[pa.RecordBatch]:
+        with pa.memory_map(path) as source, pa.ipc.open_file(source) as reader:
+            for number in range(reader.num_record_batches):
+                yield reader.get_batch(number)
+
+    weakref.finalize(again, folder.cleanup)
+    return again

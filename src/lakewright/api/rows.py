@@ -1,0 +1,110 @@
+"""What users call rows: Arrow, pandas, polars, DuckDB, lists of dicts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from lakewright.actions.write.rows import ArrowRows
+from lakewright.format.arrow.schema import to_arrow_type
+from lakewright.model.errors import Invalid
+from lakewright.model.schema import Struct
+
+
+def is_spark_frame(value: object) -> bool:
+    """Say whether this is a DataFrame of Spark, classic or Connect, without importing pyspark."""
+    return any(
+        kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql")
+        for kind in type(value).__mro__
+    )
+
+
+def arrow_rows(value: Any, like: Struct | None = None) -> ArrowRows:  # noqa: ANN401 - judged by what it is
+    """Turn any of the accepted forms of rows into Arrow batches; others are refused by name.
+
+    ``like`` holds the table's columns: values of a list of dicts, which have no type of their
+    own, take theirs. The index of a pandas frame is left out. A polars lazy frame is collected.
+    A reader, and anything else that gives a stream of Arrow data, is gone through once.
+    """
+    match value:
+        case ArrowRows():
+            return value
+        case pa.Table():
+            return ArrowRows.of(value)
+        case pa.RecordBatch():
+            return ArrowRows.of(pa.Table.from_batches([value]))
+        case pa.RecordBatchReader():
+            return _reader(value)
+        case ds.Dataset():
+            return ArrowRows(value.schema, value.to_batches)
+        case list() | tuple():
+            return ArrowRows.of(_table_of_dicts(value, like))
+    return _frame(value)
+
+
+def _frame(value: Any) -> ArrowRows:  # noqa: ANN401 - judged by what it is
+    library = type(value).__module__.partition(".")[0]
+    if library == "pandas" and type(value).__name__ == "DataFrame":
+        return ArrowRows.of(_table_of_pandas(value))
+    if library == "polars" and type(value).__name__ == "LazyFrame":
+        return _frame(value.collect())
+    if library == "polars" and type(value).__name__ == "DataFrame":
+        return ArrowRows(
+            pa.RecordBatchReader.from_stream(value).schema,
+            lambda: pa.RecordBatchReader.from_stream(value),
+            nbytes=int(value.estimated_size()),
+        )
+    if hasattr(value, "__arrow_c_stream__"):
+        return _reader(pa.RecordBatchReader.from_stream(value))
+    if hasattr(value, "__arrow_c_array__"):
+        return ArrowRows.of(pa.Table.from_batches([pa.record_batch(value)]))
+    if library == "duckdb" and hasattr(value, "fetch_arrow_reader"):
+        return _reader(value.fetch_arrow_reader())
+    raise Invalid(
+        f"a {type(value).__module__}.{type(value).__qualname__} holds no rows.",
+        next_step="Give an Arrow table, batch, reader or dataset, a pandas, polars or Spark "
+        "DataFrame, a DuckDB relation, anything with __arrow_c_stream__, or a list of dicts.",
+    )
+
+
+def _reader(reader: pa.RecordBatchReader) -> ArrowRows:
+    return ArrowRows(reader.schema, lambda: reader, once=True)
+
+
+def _table_of_pandas(frame: Any) -> pa.Table:  # noqa: ANN401 - pandas is not imported for its name
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as cause:
+        raise Invalid(
+            f"the pandas frame cannot be turned into Arrow: {cause}.",
+            next_step="Give the column one type, for example with astype().",
+        ) from cause
+
+
+def _table_of_dicts(rows: Sequence[object], like: Struct | None) -> pa.Table:
+    names: dict[str, None] = {}
+    for place, row in enumerate(rows):
+        if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
+            raise Invalid(
+                f"row {place} of the list is a {type(row).__name__}.",
+                next_step="Give dicts with the columns' names as keys.",
+            )
+        names.update(dict.fromkeys(row))
+    if not names and like is not None:
+        names = dict.fromkeys(like.names)
+    columns = {name: _column(name, rows, like) for name in names}
+    return pa.table(columns)
+
+
+def _column(name: str, rows: Iterable[Any], like: Struct | None) -> pa.Array:
+    kind = to_arrow_type(like.field(name).type) if like is not None and name in like else None
+    try:
+        return pa.array([row.get(name) for row in rows], kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError) as cause:
+        wanted = f"{kind}" if kind is not None else "one type"
+        raise Invalid(
+            f"the values of column {name!r} are not all of {wanted}: {cause}.",
+            next_step="Convert them, or give an Arrow table.",
+            column=name,
+        ) from cause
