@@ -66,25 +66,21 @@ class Spread:
 
     Rows that are equal in all ``columns`` do. With ``buckets`` they need to be equal in their
     bucket only as well: its number follows from the record key by Hudi's hash over
-    ``hash_fields``, and an engine may compute it in its own way where that is proven equal;
-    ``key_fields`` names the one column whose plain value is the whole record key, and is empty
-    where the key is made in another way. ``together`` sends all rows to one task. Without any
-    of them, the engine divides as it likes. ``sort_by`` orders the rows, within tasks or, with
-    ``sort_all``, over them.
+    ``hash_fields``. ``together`` sends all rows to one task. Without any of them, the engine
+    divides as it likes. ``sort_by`` orders the rows, within tasks or, with ``sort_all``, over
+    them.
 
-    ``route`` says the same as a function that can be pickled, for engines that do not route in
-    their own way. ``lookup`` says that tasks must find out which keys are stored where; an
-    engine that does it for them, and routes by what it found, need not obey the rest.
+    ``route`` says the same as a function that can be pickled. With ``native`` an engine may do
+    it in its own way: partitions follow one to one from ``columns``, and the record key is the
+    plain text of one column.
     """
 
     columns: tuple[str, ...] = ()
     buckets: int | None = None
     hash_fields: tuple[str, ...] = ()
-    key_fields: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()
     sort_all: bool = False
     together: bool = False
-    lookup: bool = False
     route: Route | None = None
     native: bool = False
 

@@ -1,6 +1,7 @@
-"""Items that threads of this process work on: the driver of a write, or an engine without others."""
+"""Items that threads of this process work on: a driver's, or an engine's that has no others."""
 
-from collections.abc import Iterator, Sequence
+import secrets
+from collections.abc import Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from lakewright.actions.executor import Attempt, Item, ItemFunction, Made, Shared
@@ -9,7 +10,7 @@ from lakewright.actions.executor import Attempt, Item, ItemFunction, Made, Share
 def run_in_threads(
     function: ItemFunction[Shared, Item, Made],
     shared: Shared,
-    items: Sequence[Item],
+    items: Iterable[Item],
     *,
     threads: int,
     stage: int = 0,
@@ -18,12 +19,14 @@ def run_in_threads(
 
     After the first error no further item begins; it is raised when those that run have ended,
     so that whoever cleans up after it meets no file that is still being written. The same holds
-    for a caller that stops asking.
+    for a caller that stops asking. Items are taken as threads become free, one ahead of them.
     """
-    threads = max(1, min(threads, len(items)))
-    if threads == 1:
+    if isinstance(items, Sized):
+        threads = min(threads, len(items))
+    run = secrets.randbelow(1 << 31)
+    if threads <= 1:
         for number, item in enumerate(items):
-            yield function(shared, item, Attempt(number, stage))
+            yield function(shared, item, Attempt(number, stage, run))
         return
     with ThreadPoolExecutor(threads, thread_name_prefix="lakewright") as pool:
         waiting = iter(enumerate(items))
@@ -31,8 +34,8 @@ def run_in_threads(
         try:
             while True:
                 for number, item in waiting:
-                    running.add(pool.submit(function, shared, item, Attempt(number, stage)))
-                    if len(running) >= threads:
+                    running.add(pool.submit(function, shared, item, Attempt(number, stage, run)))
+                    if len(running) > threads:
                         break
                 if not running:
                     return
