@@ -82,7 +82,6 @@ class Spread:
     sort_all: bool = False
     together: bool = False
     route: Route | None = None
-    native: bool = False
 
 
 class Executor(Protocol[Rows_contra]):
