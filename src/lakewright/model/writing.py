@@ -51,7 +51,7 @@ class WriteResult:
     ``exact=False`` some rows went into logs of buckets without a look at what is stored; such
     a row counts as updated, as in Hudi, even where its key is new, and a delete counts even where
     there was nothing to delete. ``attempts`` is how often the write ran before no other writer
-    was in its way.
+    was in its way. ``absent`` are partitions that were to be deleted and are not there.
     """
 
     operation: Operation
@@ -59,6 +59,7 @@ class WriteResult:
     partitions: Mapping[str, PartitionWritten] = field(default_factory=dict)
     exact: bool = True
     attempts: int = 1
+    absent: tuple[str, ...] = ()
 
     @property
     def inserted(self) -> int:
@@ -85,11 +86,13 @@ class WriteResult:
         """Bytes written."""
         return sum(p.bytes for p in self.partitions.values())
 
-    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+    def __rich_repr__(self) -> Iterator[tuple[object, ...]]:
         yield "operation", self.operation.value
         yield "instant", None if self.instant is None else self.instant.requested
         yield from (("inserted", self.inserted), ("updated", self.updated))
         yield from (("deleted", self.deleted), ("files", self.files), ("bytes", self.bytes))
+        yield from (("exact", self.exact, True), ("attempts", self.attempts, 1))
+        yield "absent", self.absent, ()
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -1,0 +1,126 @@
+"""Conflicts that file ids do not show: two first writers of a bucket, or of a key."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lakewright.actions.tasks.write_spec import FileWritten
+from lakewright.format.hudi.base_footer import read_footer
+from lakewright.format.hudi.base_pruning import java_order
+from lakewright.format.hudi.bucket_hash import bucket_number
+from lakewright.format.hudi.file_names import base_file
+from lakewright.format.hudi.metadata.commit import CommitMetadata, WriteStat
+from lakewright.index.layout import IndexLayout
+from lakewright.model.errors import Conflict, Invalid, NotFound
+from lakewright.model.instant import Instant
+from lakewright.storage.port import Storage
+from lakewright.timeline.committing import Rivals
+
+KeyRange = tuple[str, str]
+#: Of a file that does not tell.
+_EVERYTHING: KeyRange = ("", "\uffff" * 64)
+#: Operations that move rows between files and add none.
+_MAINTENANCE = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
+
+
+@dataclass(frozen=True, slots=True)
+class WriteGuard:
+    """Looks at the writes that took effect since ours began; raises ``Conflict``.
+
+    ``buckets`` are those that we wrote, by partition: a bucket has one file group, so that two
+    writers that both made its first one must not both win. ``inserted`` are the ranges of keys
+    that we found nowhere and added, by partition (under the empty path where keys are unique in
+    the whole table): a rival that added a key of that range may have added the same.
+    """
+
+    storage: Storage
+    buckets: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    inserted: Mapping[str, KeyRange] = field(default_factory=dict)
+    whole_table: bool = False
+
+    def __call__(self, rivals: Rivals) -> None:
+        """Compare with each rival."""
+        for instant, body in rivals:
+            self._compare_buckets(instant, body)
+            if self.inserted:
+                self._compare_keys(instant, body)
+
+    def _compare_buckets(self, instant: Instant, body: CommitMetadata) -> None:
+        for partition, ours in self.buckets.items():
+            theirs = {bucket_number(s.file_id) for s in body.write_stats.get(partition, ())}
+            if both := sorted(ours & theirs):
+                raise Conflict(
+                    f"{instant.requested} wrote bucket {both[0]} of {_named(partition)} too.",
+                    next_step="Write again, or pass retry=.",
+                    instant=instant.requested,
+                    partition=partition,
+                    buckets=both,
+                )
+
+    def _compare_keys(self, instant: Instant, body: CommitMetadata) -> None:
+        for partition, stat in _inserts(body):
+            ours = self.inserted.get("" if self.whole_table else partition)
+            theirs = self._range_of(stat) if ours is not None else None
+            if ours is not None and theirs is not None and _overlap(ours, theirs):
+                raise Conflict(
+                    f"{instant.requested} added keys from {theirs[0]!r} to {theirs[1]!r} to "
+                    f"{_named(partition)}, and this write adds some of that range too.",
+                    next_step="Write again, or pass retry=.",
+                    instant=instant.requested,
+                    partition=partition,
+                )
+
+    def _range_of(self, stat: WriteStat) -> KeyRange | None:
+        """Return the least and greatest key of a rival's file; everything where it is unknown."""
+        try:
+            footer = read_footer(self.storage, stat.path or "")
+        except NotFound:
+            return None  # cleaned away already: its rows are in a newer file, which is compared
+        return (footer.key_range or _EVERYTHING) if footer.num_rows else None
+
+
+def guard_of(
+    storage: Storage, layout: IndexLayout, files: Iterable[FileWritten], *, looks_up: bool
+) -> WriteGuard:
+    """Return the guard of a write that wrote these files."""
+    buckets: defaultdict[str, set[int]] = defaultdict(set)
+    ranges: dict[str, KeyRange] = {}
+    for file in files:
+        if layout.buckets is not None:
+            number = bucket_number(file.stat.file_id)
+            if number is None:
+                raise Invalid(f"{file.stat.file_id} is not the file id of a bucket.")
+            buckets[file.partition].add(number)
+        elif looks_up and file.key_range is not None:
+            place = "" if layout.kind.is_global else file.partition
+            ranges[place] = _union(ranges.get(place), file.key_range)
+    return WriteGuard(
+        storage,
+        {partition: frozenset(numbers) for partition, numbers in buckets.items()},
+        ranges,
+        whole_table=layout.kind.is_global,
+    )
+
+
+def _inserts(body: CommitMetadata) -> Iterator[tuple[str, WriteStat]]:
+    if body.operation in _MAINTENANCE:
+        return
+    for partition, stats in body.write_stats.items():
+        for stat in stats:
+            folder, _, name = (stat.path or "").rpartition("/")
+            if stat.num_inserts and base_file(folder, name) is not None:
+                yield partition, stat
+
+
+def _overlap(one: KeyRange, other: KeyRange) -> bool:
+    return java_order(one[0]) <= java_order(other[1]) and java_order(other[0]) <= java_order(one[1])
+
+
+def _union(one: KeyRange | None, other: KeyRange) -> KeyRange:
+    if one is None:
+        return other
+    return min(one[0], other[0], key=java_order), max(one[1], other[1], key=java_order)
+
+
+def _named(partition: str) -> str:
+    return f"partition {partition!r}" if partition else "the table"

@@ -1,0 +1,70 @@
+"""Which file groups vanish when partitions are overwritten or deleted."""
+
+from collections.abc import Iterable, Mapping
+
+from lakewright.format.hudi.partition_paths import partition_path
+from lakewright.model.errors import Invalid, InvalidPath
+from lakewright.storage.paths import check_path
+from lakewright.table.file_index import FileIndex
+from lakewright.table.pinned import PinnedTable
+from lakewright.table.state import TableState, table_schema
+
+
+def groups_of(pinned: PinnedTable, partitions: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the file ids of the live groups of some partitions; absent ones have none."""
+    return {
+        partition: tuple(piece.group.file_id for piece in pinned.slices(partition))
+        for partition in partitions
+    }
+
+
+def all_groups(state: TableState) -> dict[str, tuple[str, ...]]:
+    """Return the file ids of all live groups, which the commit that ends them must list."""
+    found = {}
+    for snapshot in FileIndex(state).list_files_at():
+        ids = tuple(piece.group.file_id for piece in snapshot.file_slices)
+        if ids:
+            found[snapshot.descriptor.path] = ids
+    return found
+
+
+def partition_paths(
+    state: TableState, given: Iterable[str | Mapping[str, object]]
+) -> tuple[str, ...]:
+    """Return the paths of partitions that are given as paths or as values by column."""
+    config = state.config
+    if not config.partition_fields:
+        raise Invalid(
+            f"the table {config.name} has no partitions.",
+            next_step="Use insert_overwrite_table() with no rows to empty it, or delete(where).",
+        )
+    if isinstance(given, str | Mapping):
+        raise Invalid(
+            f"partitions={given!r} is one partition.", next_step=f"Give a list: [{given!r}]."
+        )
+    schema = table_schema(state)
+    names = [field.name for field in config.partition_fields]
+    paths = []
+    for one in given:
+        if isinstance(one, Mapping):
+            if strange := sorted(set(one) - set(names)):
+                raise Invalid(
+                    f"{', '.join(strange)}: no partition column.",
+                    next_step=f"The partition columns are {', '.join(names)}.",
+                )
+            paths.append(partition_path(one, config, schema))
+        elif isinstance(one, str):
+            paths.append(_checked(one))
+        else:
+            raise Invalid(
+                f"{one!r} is no partition.",
+                next_step="Give paths (dt=2026-11-01) or values by column.",
+            )
+    return tuple(dict.fromkeys(paths))
+
+
+def _checked(path: str) -> str:
+    cleaned = check_path(path.strip("/"))
+    if not cleaned or cleaned.split("/")[0] == ".hoodie":
+        raise InvalidPath(f"{path!r} is no partition.", path=path)
+    return cleaned

@@ -1,0 +1,81 @@
+"""Which rows of a large write must reach the same task."""
+
+import zlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakewright.actions.executor import Spread
+from lakewright.actions.tasks.write_settings import SortMode
+from lakewright.actions.tasks.write_spec import WriteSpec
+from lakewright.format.hudi.bucket_hash import bucket_of
+from lakewright.format.hudi.key_columns import KeyMaker
+from lakewright.model.writing import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRoute:
+    """Numbers rows by partition and, with ``buckets``, by bucket; it pickles."""
+
+    keys: KeyMaker
+    buckets: int | None = None
+    hash_fields: tuple[str, ...] = ()
+
+    def __call__(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """Return the number of each row."""
+        paths = self.keys.partitions(batch)
+        sums = [zlib.crc32(path.encode()) for path in paths.dictionary.to_pylist()]
+        numbers = np.array(sums, np.int64)[np.asarray(paths.indices)]
+        if self.buckets is not None:
+            numbers += bucket_of(self.keys.keys(batch), self.hash_fields, self.buckets)
+        return numbers
+
+
+def spread_of(spec: WriteSpec, *, looks_up: bool) -> tuple[WriteSpec, Spread]:
+    """Say how the rows of a write are divided; the spec is changed where that asks for it.
+
+    The rows of a bucket stay together, so do those of a partition whose keys are looked up or
+    sorted, and all rows where keys are unique in the whole table. Other inserts are divided
+    freely; several tasks must then not fill up the same small file, so that none does.
+    """
+    layout, settings = spec.layout, spec.settings
+    bulk = spec.operation is Operation.BULK_INSERT
+    sorts = bulk and settings.sort_mode is not SortMode.NONE
+    alone = looks_up or settings.combine_on_insert or sorts
+    if layout.buckets is not None:
+        return spec, _sorted(spec, _by_group(spec, layout.buckets))
+    if looks_up and layout.kind.is_global:
+        return spec, Spread(together=True)
+    if spec.config.partition_fields and (alone or not bulk):
+        return spec, _sorted(spec, _by_group(spec, None))
+    if alone:
+        return spec, _sorted(spec, Spread(together=True))
+    return replace(spec, settings=replace(settings, small_file=0)), Spread()
+
+
+def _by_group(spec: WriteSpec, buckets: int | None) -> Spread:
+    keys = KeyMaker.of(spec.config, spec.schema)
+    fields = spec.config.partition_fields
+    plain = all(field.kind == "SIMPLE" for field in fields)
+    hashed = (spec.layout.hash_fields or spec.config.record_key) if buckets is not None else ()
+    return Spread(
+        columns=tuple(field.name for field in fields) if plain else (),
+        buckets=buckets,
+        hash_fields=hashed,
+        route=GroupRoute(keys, buckets, hashed),
+        native=plain and (buckets is None or not keys.named),
+    )
+
+
+def _sorted(spec: WriteSpec, spread: Spread) -> Spread:
+    mode = spec.settings.sort_mode
+    if spec.operation is not Operation.BULK_INSERT or mode is SortMode.NONE:
+        return spread
+    fields = tuple(field.name for field in spec.config.partition_fields)
+    return replace(
+        spread,
+        sort_by=(*fields, *spec.config.record_key),
+        sort_all=mode is SortMode.GLOBAL_SORT,
+    )
