@@ -1,0 +1,150 @@
+"""Many writers at once: nothing is lost, nothing is there twice, the history is in order."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lakewright as lw
+from lakewright.storage.open import open_storage
+from support.s3_server import running_s3_server
+from support.table_files import strays
+from support.write_contest import SCHEMA, Try, contend, judge, read_journal
+from support.write_machine import by_hudi
+
+pytest.importorskip("hudi", reason="the hudi package is not installed")
+
+SCRIPT = Path(__file__).parents[1] / "support" / "write_contest.py"
+TOLD: list[str] = []
+SHAPES: dict[str, dict[str, Any]] = {
+    "cow_bucket": {"buckets": 2},
+    "cow_lookup": {},
+    "mor_bucket": {"buckets": 2, "type": "MERGE_ON_READ"},
+    "mor_lookup": {"type": "MERGE_ON_READ"},
+    "cow_bucket_v6": {"buckets": 2, "version": 6},
+    "mor_lookup_v6": {"type": "MERGE_ON_READ", "version": 6},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def told(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        for line in TOLD:
+            reporter.write_line(f"\n{line}")
+
+
+def create(root: str, options: Mapping[str, str], names: Sequence[str]) -> list[lw.Table]:
+    return [
+        lw.create_table(
+            f"{root}/{name}",
+            schema=SCHEMA,
+            key="id",
+            partition_by=["p"],
+            options=options,
+            **SHAPES[name],
+        )
+        for name in names
+    ]
+
+
+def processes(
+    tables: Sequence[lw.Table], options: Mapping[str, str], count: int, seconds: float, into: Path
+) -> list[Try]:
+    """Let processes write at the same time; return all their tries."""
+    uris, settings = json.dumps([t.path for t in tables]), json.dumps(dict(options))
+    journals = [into / f"journal{number}" for number in range(count)]
+    writers = [
+        subprocess.Popen(
+            [sys.executable, SCRIPT, journal, uris, settings, f"w{number}", str(seconds)],
+            env={**os.environ, "PYTHONPATH": str(SCRIPT.parents[1])},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number, journal in enumerate(journals)
+    ]
+    try:
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        for writer in writers:
+            errors = writer.communicate(timeout=seconds * 3 + 120)[1]
+            assert writer.returncode == 0, errors
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+    return [tried for journal in journals for tried in read_journal(journal)]
+
+
+def settle(
+    tables: Sequence[lw.Table], tries: Sequence[Try], options: Mapping[str, str], what: str
+) -> None:
+    """Judge each table, then write once more and look for what writers left behind."""
+    total: Counter[str] = Counter()
+    for table in tables:
+        total += judge(table, tries, None if options else by_hudi)
+        table.upsert([{"id": "last", "p": "p0", "tag": "last"}])
+        assert strays(open_storage(table.path, options)) == []
+        report = table.fsck(deep=True)
+        assert report.ok, report.problems
+    assert total["writes"] > 0
+    TOLD.append(f"{what}: {dict(total)}")
+
+
+def test_eight_processes(tmp_path: Path) -> None:
+    tables = create(str(tmp_path), {}, list(SHAPES))
+    tries = processes(tables, {}, 8, 20, tmp_path)
+    settle(tables, tries, {}, "8 processes, 20 s")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(SHAPES))
+def test_eight_processes_for_long(tmp_path: Path, name: str) -> None:
+    tables = create(str(tmp_path), {}, [name])
+    tries = processes(tables, {}, 8, 300, tmp_path)
+    settle(tables, tries, {}, f"8 processes, 5 minutes, {name}")
+
+
+def test_threads_of_one_process(tmp_path: Path) -> None:
+    tables = create(str(tmp_path), {}, ["cow_lookup", "mor_bucket"])
+    tries: list[Try] = []
+    failures: list[BaseException] = []
+
+    def write(name: str) -> None:
+        try:
+            contend(tables, name, 4, tries.append)
+        except BaseException as error:  # noqa: BLE001  (told below)
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(f"t{number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    settle(tables, tries, {}, "4 threads, 4 s")
+
+
+@pytest.mark.service
+def test_processes_on_s3(tmp_path: Path) -> None:
+    pytest.importorskip("moto", reason="moto is not installed")
+    with running_s3_server() as server:
+        server.make_bucket("lake")
+        tables = create("s3://lake/many", server.options, ["cow_bucket", "mor_lookup"])
+        tries = processes(tables, server.options, 4, 10, tmp_path)
+        settle(tables, tries, server.options, "4 processes on S3, 10 s")

@@ -1,0 +1,69 @@
+"""Random histories of every verb on every shape of table equal a dictionary model."""
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from support.model_table import Kind
+from support.write_machine import DONE, machine_of
+
+pytest.importorskip("hudi", reason="the hudi package is not installed")
+
+SHAPES = [
+    Kind(mor, version, partitioned, composite, index)
+    for mor, version, partitioned, composite, index in itertools.product(
+        (False, True), (9, 6), (True, False), (False, True), ("bucket", "lookup")
+    )
+]
+#: Six shapes in which every pair of choices meets.
+PAIRS = [SHAPES[number] for number in (1, 2, 14, 23, 27, 28)]
+GLOBAL = [Kind(mor, version, index="global") for mor in (False, True) for version in (9, 6)]
+
+
+def run(shape: Kind, examples: int, steps: int, spark: Any = None) -> None:
+    run_state_machine_as_test(
+        machine_of(shape, spark),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def told(request: pytest.FixtureRequest) -> Any:
+    """Say at the end how much was done."""
+    yield
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and DONE:
+        done = ", ".join(f"{count} {what}" for what, count in DONE.most_common())
+        reporter.write_line(f"\nwrite machine: {done}")
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, *GLOBAL], ids=str)
+def test_histories_equal_the_model(shape: Kind) -> None:
+    run(shape, examples=3, steps=6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [*SHAPES, *GLOBAL], ids=str)
+def test_many_histories_equal_the_model(shape: Kind) -> None:
+    run(shape, examples=100, steps=12)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("shape", PAIRS, ids=str)
+def test_histories_on_spark_equal_the_model(spark: Any, shape: Kind) -> None:
+    run(shape, examples=1, steps=5, spark=spark)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("shape", [*PAIRS, *GLOBAL], ids=str)
+def test_many_histories_on_spark_equal_the_model(spark: Any, shape: Kind) -> None:
+    run(shape, examples=15, steps=10, spark=spark)

@@ -1,0 +1,430 @@
+"""A machine that writes random histories through every verb, beside a dictionary model.
+
+After each step the head is compared; at the end of a history every instant, every window between
+neighbouring instants, and the table's own checks. Both readers are asked: ours and the ``hudi``
+package.
+"""
+
+import datetime as dt
+import itertools
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+import lakewright as lw
+from lakewright.model.writing import WriteResult
+from support.model_table import DELETED, Group, Kind, ModelTable, Stored, Values, counted
+
+META = ("_hoodie_commit_time", "_hoodie_record_key", "_hoodie_partition_path")
+BEGINNING = "19700101000000000"
+MANY = ("a:1,b:2", "x/y", "日本", " ", "\uff5a", "k" * 70)
+IDS = ("a", "b", "a,b", "a:b", "k=v", "50%", "ä", "😀", *MANY)
+ORDERINGS = {
+    pa.int64(): (0, 1, 2, 3, None, -5, 2**62),
+    pa.float64(): (0.0, -0.0, 1.5, float("nan"), -1.0, None, float("inf")),
+    pa.string(): ("", "a", "b", "ab", None, "9"),
+    pa.date32(): (dt.date(1970, 1, 1), dt.date(1969, 12, 31), dt.date(2024, 2, 29), None),
+    pa.decimal128(9, 2): (Decimal("0.00"), Decimal("-1.50"), Decimal("10.01"), None),
+    pa.timestamp("us", "UTC"): (
+        dt.datetime(2024, 1, 1, tzinfo=dt.UTC),
+        dt.datetime(1969, 1, 1, 0, 0, 0, 1, tzinfo=dt.UTC),
+        None,
+    ),
+}
+OPTIONS = (
+    {},
+    {"lakewright.write.driver-bytes": "0"},
+    {"hoodie.parquet.small.file.limit": "0"},
+    {"hoodie.logfile.data.block.format": "avro"},
+    {"hoodie.write.record.positions": "false"},
+)
+#: What was done in this process, for the line that the tests print.
+DONE: Counter[str] = Counter()
+
+
+def rows_of(kind: Kind, **sizes: int) -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Batches of rows for a table."""
+    fields: dict[str, st.SearchStrategy[Any]] = {"id": st.sampled_from(IDS)}
+    if kind.composite:
+        fields["id"] = st.sampled_from((*IDS[:6], None, ""))
+        fields["sub"] = st.sampled_from((1, -2, 2**40))
+    if kind.partitioned:
+        odd = ("x/y", "q:r", "50%25") if kind.url_encode else ("50%",)
+        fields["p"] = st.sampled_from(("oslo", "são", None, "", "a=b", "5,5", *odd))
+    if kind.ordering is not None:
+        fields["ts"] = st.sampled_from(ORDERINGS[kind.ordering])
+    fields |= {
+        "s": st.sampled_from((None, "", "naïve", "😀", "a\nb", "null")),
+        "n": st.sampled_from((None, 0, 7, -1, 2**63 - 1, -(2**63))),
+        "w": st.sampled_from((None, 7, -(2**31))),
+        "d": st.sampled_from((None, dt.date(1969, 12, 31), dt.date(9999, 12, 31))),
+        "m": st.sampled_from((None, Decimal("-0.01"), Decimal("9999999.99"))),
+        "x": st.sampled_from((None, float("nan"), -0.0, 1e300)),
+    }
+    if kind.soft:
+        fields[DELETED] = st.sampled_from((None, False, False, True))
+    return st.lists(st.fixed_dictionaries(fields), min_size=1, max_size=sizes.get("most", 6))
+
+
+def setups(shape: Kind) -> st.SearchStrategy[Kind]:
+    """Tables of one shape, with everything else open."""
+
+    def build(ordering: pa.DataType | None, soft: bool, url_encode: bool, buckets: int) -> Kind:
+        return Kind(
+            mor=shape.mor,
+            version=shape.version,
+            partitioned=shape.partitioned,
+            composite=shape.composite,
+            index=shape.index,
+            ordering=ordering,
+            soft=soft and shape.index != "global",
+            url_encode=url_encode,
+            buckets=buckets,
+        )
+
+    orderings = st.sampled_from((pa.int64(), *ORDERINGS, None))
+    return st.builds(build, orderings, st.booleans(), st.booleans(), st.sampled_from((1, 2, 5)))
+
+
+def create(path: Path, kind: Kind, **more: Any) -> lw.Table:
+    """Create a table of this kind."""
+    properties = dict(more.pop("properties", {}))
+    if kind.url_encode:
+        properties["hoodie.datasource.write.partitionpath.urlencode"] = "true"
+    if kind.index == "global":
+        properties["hoodie.index.type"] = "GLOBAL_SIMPLE"
+    if kind.index == "bucket":
+        more["buckets"] = kind.buckets
+    return lw.create_table(
+        path,
+        schema=kind.schema,
+        key=kind.key,
+        partition_by=["p"] if kind.partitioned else [],
+        order_by="ts" if kind.ordering is not None else None,
+        type="MERGE_ON_READ" if kind.mor else "COPY_ON_WRITE",
+        version=kind.version,
+        properties=properties,
+        **more,
+    )
+
+
+def buckets_with_files(table: lw.Table) -> set[Group]:
+    return {
+        (piece.group.partition, int(piece.group.file_id[:8]))
+        for partition in table.get_latest_snapshot()
+        for piece in partition.slices
+    }
+
+
+def by_us(scan: lw.Scan) -> list[dict[str, Any]]:
+    DONE["reads by us"] += 1
+    return scan.to_arrow().to_pylist()
+
+
+def by_hudi(path: Path | str, options: Any = None) -> list[dict[str, Any]]:
+    """The rows that the hudi package reads."""
+    import hudi
+
+    DONE["reads by hudi"] += 1
+    table = hudi.HudiTableBuilder.from_base_uri(str(path)).build()
+    batches = table.read(options) if options is not None else table.read()
+    rows = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
+    # Folders do not tell an empty text from null, files do; see the page of differences.
+    return [{**row, "p": row["p"] or None} if "p" in row else row for row in rows]
+
+
+def hudi_as_of(instant: str) -> Any:
+    import hudi
+
+    return hudi.HudiReadOptions().with_as_of_timestamp(instant)
+
+
+def hudi_window(start: str | None, end: str) -> Any:
+    import hudi
+
+    options = hudi.HudiReadOptions().with_query_type(hudi.HudiQueryType.Incremental)
+    return options.with_start_timestamp(start or BEGINNING).with_end_timestamp(end)
+
+
+class WriteMachine(RuleBasedStateMachine):
+    """Random writes into one table; subclasses say of which shape."""
+
+    shape: Kind
+    spark: Any = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="machine-"))
+        self.past: list[tuple[Any, list[dict[str, Any]]]] = []
+        self.evolved = False
+
+    # -------------------------------------------------------------------------------- steps
+
+    @initialize(data=st.data())
+    def begin(self, data: st.DataObject) -> None:
+        self.kind = data.draw(setups(self.shape), label="kind")
+        self.table = create(self.folder / "t", self.kind)
+        self.model = ModelTable(self.kind)
+        self.columns = [*self.kind.schema.names, "e", *META]
+
+    @rule(data=st.data())
+    def upsert(self, data: st.DataObject) -> None:
+        rows = data.draw(rows_of(self.kind), label="rows")
+        self._write(
+            "upsert",
+            data,
+            lambda o: self.table.upsert(self._rows(rows), options=o),
+            lambda m, t: m.upsert(rows, t),
+        )
+
+    @rule(data=st.data())
+    def upsert_of_visible_keys(self, data: st.DataObject) -> None:
+        live = list(self.model.live())
+        rows = data.draw(rows_of(self.kind), label="rows")
+        for row, slot in zip(rows, live, strict=False):
+            stored = self.model.visible(slot)
+            assert stored is not None
+            row |= {name: stored.values[name] for name in (*self.kind.key, *self._partition())}
+        self._write(
+            "upsert",
+            data,
+            lambda o: self.table.upsert(self._rows(rows), options=o),
+            lambda m, t: m.upsert(rows, t),
+        )
+
+    @rule(data=st.data())
+    def insert(self, data: st.DataObject) -> None:
+        rows = self._fresh(data.draw(rows_of(self.kind), label="rows"))
+        self._write(
+            "insert",
+            data,
+            lambda o: self.table.insert(self._rows(rows), options=o),
+            lambda m, t: m.insert(rows, t),
+        )
+
+    @rule(data=st.data())
+    def insert_what_is_missing(self, data: st.DataObject) -> None:
+        rows = self._known_or_fresh(data.draw(rows_of(self.kind), label="rows"))
+        self._write(
+            "insert dedupe",
+            data,
+            lambda o: self.table.insert(self._rows(rows), dedupe=True, options=o),
+            lambda m, t: m.insert(rows, t, dedupe=True),
+        )
+
+    @rule(data=st.data(), mode=st.sampled_from((None, "GLOBAL_SORT", "PARTITION_SORT")))
+    def bulk_insert(self, data: st.DataObject, mode: str | None) -> None:
+        rows = self._fresh(data.draw(rows_of(self.kind), label="rows"))
+        self._write(
+            "bulk_insert",
+            data,
+            lambda o: self.table.bulk_insert(self._rows(rows), sort_mode=mode, options=o),
+            lambda m, t: m.insert(rows, t),
+        )
+
+    @rule(data=st.data())
+    def evolve(self, data: st.DataObject) -> None:
+        self.evolved = True
+        rows = data.draw(rows_of(self.kind), label="rows")
+        for number, row in enumerate(rows):
+            row |= {"e": f"e{number}", "w": 2**40 + number}
+        self._write(
+            "upsert evolved",
+            data,
+            lambda o: self.table.upsert(self._rows(rows), options=o),
+            lambda m, t: m.upsert(rows, t),
+        )
+
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        live = list(self.model.live())
+        rows = data.draw(rows_of(self.kind, most=3), label="rows")
+        for row, slot in zip(rows[1:], live, strict=False):
+            stored = self.model.visible(slot)
+            assert stored is not None
+            row |= stored.values
+        names = [*self.kind.key, *self._partition()]
+        schema = pa.schema([self.kind.schema.field(name) for name in names])
+        frame = pa.Table.from_pylist([{n: r[n] for n in names} for r in rows], schema=schema)
+        slots = self._found([self.kind.slot(row) for row in rows])
+        self._write(
+            "delete",
+            data,
+            lambda o: self.table.delete(frame, options=o),
+            lambda m, t: m.delete(slots, t),
+        )
+
+    @rule(data=st.data(), number=st.sampled_from((0, 7, -1)))
+    def delete_where(self, data: st.DataObject, number: int) -> None:
+        slots = [s for s, r in self.model.live().items() if r.values["n"] == number]
+        self._write(
+            "delete where",
+            data,
+            lambda o: self.table.delete(f"n = {number}", options=o),
+            lambda m, t: m.delete(slots, t),
+        )
+
+    @rule(data=st.data())
+    def insert_overwrite(self, data: st.DataObject) -> None:
+        rows = self._once(data.draw(rows_of(self.kind), label="rows"))
+        self._write(
+            "insert_overwrite",
+            data,
+            lambda o: self.table.insert_overwrite(self._rows(rows), options=o),
+            lambda m, t: m.overwrite(rows, t),
+        )
+
+    @rule(data=st.data())
+    def insert_overwrite_table(self, data: st.DataObject) -> None:
+        rows = self._once(data.draw(rows_of(self.kind), label="rows"))
+        self._write(
+            "insert_overwrite_table",
+            data,
+            lambda o: self.table.insert_overwrite_table(self._rows(rows), options=o),
+            lambda m, t: m.overwrite(rows, t, whole=True),
+        )
+
+    @precondition(lambda self: self.shape.partitioned)
+    @rule(data=st.data(), absent=st.booleans())
+    def delete_partitions(self, data: st.DataObject, absent: bool) -> None:
+        there = sorted({partition for partition, _ in self.model.live()})
+        gone = [*there[:1], *(["p=nowhere"] if absent else [])]
+        self._write(
+            "delete_partitions",
+            data,
+            lambda o: self.table.delete_partitions(gone, options=o),
+            lambda m, t: m.delete_partitions(gone),
+        )
+
+    # ------------------------------------------------------------------------------ plumbing
+
+    def _partition(self) -> tuple[str, ...]:
+        return ("p",) if self.kind.partitioned else ()
+
+    def _rows(self, rows: Sequence[Values]) -> Any:
+        schema = self.kind.schema
+        if self.evolved:
+            schema = schema.set(schema.get_field_index("w"), pa.field("w", pa.int64()))
+            schema = schema.append(pa.field("e", pa.string()))
+        table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+        return table if self.spark is None else self.spark.createDataFrame(table)
+
+    def _once(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Rows that do not meet each other, and none that deletes."""
+        for row in rows:
+            if row.get(DELETED):
+                row[DELETED] = False
+        return list(self.model.combined(rows).values())
+
+    def _fresh(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those whose keys no file holds: inserts do not look, as in Hudi."""
+        return [row for row in self._once(rows) if not self._is_stored(row)]
+
+    def _known_or_fresh(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        live = self.model.live()
+        return [
+            row
+            for row in self._once(rows)
+            if self.kind.slot(row) in live or not self._is_stored(row)
+        ]
+
+    def _is_stored(self, row: Values) -> bool:
+        if self.kind.index == "global":
+            return self.kind.record_key(row) in {key for _, key in self.model.slots}
+        return self.kind.slot(row) in self.model.slots
+
+    def _found(self, slots: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        if self.kind.index != "global":
+            return list(slots)
+        keys = {key for _, key in slots}
+        return [slot for slot in self.model.live() if slot[1] in keys]
+
+    def _write(
+        self,
+        verb: str,
+        data: st.DataObject,
+        act: Callable[[Mapping[str, str]], WriteResult],
+        expect: Callable[[ModelTable, str], None],
+    ) -> None:
+        options = data.draw(st.sampled_from(OPTIONS), label="options")
+        groups = buckets_with_files(self.table) if self.kind.index == "bucket" else set()
+        self.model.groups = lambda: groups
+        before, live = counted(self.model.rows(), self.columns), self.model.live()
+        result = act(options)
+        DONE["writes"] += 1
+        DONE[verb] += 1
+        expect(self.model, result.instant.requested if result.instant else "nothing written")
+        if result.instant is None:
+            assert counted(self.model.rows(), self.columns) == before, "a write was left out"
+        else:
+            self.past.append((result.instant, self.model.rows()))
+            if result.exact and not result.operation.replaces and self.kind.index != "global":
+                self.check_counts(result, live)
+        self.check_head()
+
+    def check_counts(self, result: WriteResult, before: Mapping[Any, Stored]) -> None:
+        """The numbers that the caller is told are those of the model."""
+        assert result.instant is not None
+        now = self.model.live()
+        touched = {s for s, stored in now.items() if stored.instant == result.instant.requested}
+        expected = {
+            "inserted": len(touched - before.keys()),
+            "updated": len(touched & before.keys()),
+            "deleted": len(before.keys() - now.keys()),
+        }
+        told = {name: getattr(result, name) for name in expected}
+        assert told == expected
+
+    def check_head(self) -> None:
+        expected = counted(self.model.rows(), self.columns)
+        rows = by_us(self.table.scan(meta=True))
+        assert counted(rows, self.columns) == expected
+        numbers = Counter(row["_hoodie_commit_seqno"] for row in rows)
+        assert not [number for number, count in numbers.items() if count > 1]
+        if self.past:
+            assert counted(by_hudi(self.table.path), self.columns) == expected
+
+    def teardown(self) -> None:
+        try:
+            if self.past:
+                check_past(self.table, self.past, self.columns)
+                DONE["histories"] += 1
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def check_past(
+    table: lw.Table, past: Sequence[tuple[Any, list[dict[str, Any]]]], columns: Sequence[str]
+) -> None:
+    """Compare every instant and every window between neighbours, and check the format."""
+    report = table.fsck(deep=True)
+    assert report.ok, report.problems
+    strange = [note for note in report.notes if note.code in {"orphan-file", "pending"}]
+    assert not strange, strange
+    for instant, rows in past:
+        expected = counted(rows, columns)
+        seen = by_us(table.scan(meta=True, as_of=instant.requested))
+        assert counted(seen, columns) == expected, instant
+        assert counted(by_hudi(table.path, hudi_as_of(instant.requested)), columns) == expected
+    ends = [None, *(instant.completed for instant, _ in past)]
+    for (start, end), (instant, rows) in zip(itertools.pairwise(ends), past, strict=True):
+        news = [row for row in rows if row["_hoodie_commit_time"] == instant.requested]
+        expected = counted(news, columns)
+        assert counted(by_us(table.incremental(start, end, meta=True)), columns) == expected
+        assert counted(by_hudi(table.path, hudi_window(start, end)), columns) == expected
+    times = [i.requested for i in table.timeline.data()]
+    assert times == sorted(set(times)) == [instant.requested for instant, _ in past]
+
+
+def machine_of(shape: Kind, spark: Any = None) -> type[WriteMachine]:
+    """A machine class for one shape of table; with a session it writes Spark's DataFrames."""
+    name = f"Machine_{shape}".replace("-", "_")
+    return type(name, (WriteMachine,), {"shape": shape, "spark": spark})
