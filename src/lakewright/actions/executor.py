@@ -70,17 +70,21 @@ class Spread:
     divides as it likes. ``sort_by`` orders the rows, within tasks or, with ``sort_all``, over
     them.
 
-    ``route`` says the same as a function that can be pickled. With ``native`` an engine may do
-    it in its own way: partitions follow one to one from ``columns``, and the record key is the
-    plain text of one column.
+    ``route`` says the same as a function that can be pickled. An engine may find buckets in its
+    own way where ``key_fields`` names the one column whose plain text is the record key; it is
+    empty where the key is made in another way, and so is ``columns`` where partitions do not
+    follow one to one from their columns. ``lookup`` says that tasks must find out which keys
+    are stored where; an engine that does it for them routes by what it found.
     """
 
     columns: tuple[str, ...] = ()
     buckets: int | None = None
     hash_fields: tuple[str, ...] = ()
+    key_fields: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()
     sort_all: bool = False
     together: bool = False
+    lookup: bool = False
     route: Route | None = None
 
 

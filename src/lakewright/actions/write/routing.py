@@ -47,11 +47,11 @@ def spread_of(spec: WriteSpec, *, looks_up: bool) -> tuple[WriteSpec, Spread]:
     if layout.buckets is not None:
         return spec, _sorted(spec, _by_group(spec, layout.buckets))
     if looks_up and layout.kind.is_global:
-        return spec, Spread(together=True)
+        return spec, Spread(together=True, lookup=True)
     if spec.config.partition_fields and (alone or not bulk):
-        return spec, _sorted(spec, _by_group(spec, None))
+        return spec, _sorted(spec, replace(_by_group(spec, None), lookup=looks_up))
     if alone:
-        return spec, _sorted(spec, Spread(together=True))
+        return spec, _sorted(spec, Spread(together=True, lookup=looks_up))
     return replace(spec, settings=replace(settings, small_file=0)), Spread()
 
 
@@ -64,8 +64,8 @@ def _by_group(spec: WriteSpec, buckets: int | None) -> Spread:
         columns=tuple(field.name for field in fields) if plain else (),
         buckets=buckets,
         hash_fields=hashed,
+        key_fields=() if keys.named else spec.config.record_key,
         route=GroupRoute(keys, buckets, hashed),
-        native=plain and (buckets is None or not keys.named),
     )
 
 
