@@ -1,13 +1,37 @@
 """Which file groups vanish when partitions are overwritten or deleted."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from lakewright.actions.tasks.write_spec import FileWritten, WriteSpec
+from lakewright.actions.write.result import Outcome
 from lakewright.format.hudi.partition_paths import partition_path
 from lakewright.model.errors import Invalid, InvalidPath
+from lakewright.model.writing import Operation
 from lakewright.storage.paths import check_path
 from lakewright.table.file_index import FileIndex
 from lakewright.table.pinned import PinnedTable
 from lakewright.table.state import TableState, table_schema
+
+
+def outcome_of(
+    spec: WriteSpec, files: tuple[FileWritten, ...], partitions: Sequence[str] = ()
+) -> Outcome:
+    """Return what a write made of its files: the groups that vanish by them are found here.
+
+    ``partitions`` are those that a deletion of partitions names.
+    """
+    match spec.operation:
+        case Operation.INSERT_OVERWRITE:
+            touched = sorted({file.partition for file in files})
+            return Outcome(files, groups_of(spec.pinned, touched))
+        case Operation.INSERT_OVERWRITE_TABLE:
+            return Outcome(files, all_groups(spec.pinned.state))
+        case Operation.DELETE_PARTITION:
+            groups = groups_of(spec.pinned, partitions)
+            absent = tuple(path for path, ids in groups.items() if not ids)
+            return Outcome((), groups, absent)
+        case _:
+            return Outcome(files)
 
 
 def groups_of(pinned: PinnedTable, partitions: Iterable[str]) -> dict[str, tuple[str, ...]]:
