@@ -1,25 +1,33 @@
 """Creating an empty table: everything is checked before anything is written."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakewright.format.hudi.avro_schema import to_avro_schema
+from lakewright.actions.create_index import index_properties, same_setting
+from lakewright.actions.create_keys import check_role, plan_keys
+from lakewright.actions.tasks.write_settings import WriteSettings
+from lakewright.actions.write.admission import check_config
+from lakewright.format.hudi.avro_schema import table_avro_schema
+from lakewright.format.hudi.config import KeyGenerator, TableConfig
 from lakewright.format.hudi.properties import (
     CHECKSUM,
     PROPERTIES_PATH,
     render_properties,
     table_checksum,
 )
-from lakewright.model.errors import AlreadyExists, Invalid
-from lakewright.model.schema import META_COLUMNS, List, Map, Schema, Struct
+from lakewright.index.layout import IndexKind
+from lakewright.model.errors import AlreadyExists, Invalid, Unsupported
+from lakewright.model.schema import META_COLUMNS, OPERATION, Time
 from lakewright.model.table import MergeMode, TableDescriptor, TableId, TableType
 from lakewright.storage.port import Storage
+from lakewright.table.evolution import check_columns
 
 VERSIONS = (6, 9)
 _PAYLOADS = {
     MergeMode.COMMIT_TIME_ORDERING: "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
     MergeMode.EVENT_TIME_ORDERING: "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
 }
+_OWN_COLUMNS = (*META_COLUMNS, OPERATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,38 +45,70 @@ def plan_create(
     merge_mode: MergeMode | None = None,
     hive_style: bool = True,
     url_encode: bool = False,
+    key_generator: KeyGenerator | None = None,
+    index: IndexKind | None = None,
+    buckets: int | None = None,
+    hash_by: Sequence[str] = (),
 ) -> CreatePlan:
-    """Check a descriptor and say what a table made of it looks like on storage."""
+    """Check a descriptor and say what a table made of it looks like on storage.
+
+    Without record key columns the table's keys are generated when rows are written. Partition
+    columns may be written ``column:TIMESTAMP``: their values are formatted by the settings
+    ``hoodie.keygen.timebased.*`` among the properties.
+    """
     if version not in VERSIONS:
         raise Invalid(f"table version {version} cannot be created.", next_step="Allowed: 6, 9.")
-    _check_columns(descriptor)
+    _check_schema(descriptor)
+    given = _own_properties(descriptor.properties)
+    keys = plan_keys(
+        descriptor.record_key, descriptor.partition_by, key_generator, given, descriptor.schema
+    )
     mode = merge_mode or _default_mode(descriptor.ordering)
-    path = ",".join(descriptor.partition_by)
     _check_mode(mode, descriptor.ordering)
-    properties = {
+    made = {
         **_identity(descriptor.table_id),
         "hoodie.table.type": descriptor.table_type.value,
         "hoodie.table.version": str(version),
-        "hoodie.table.create.schema": _create_schema(descriptor.table_id.name, descriptor.schema),
-        "hoodie.table.recordkey.fields": ",".join(descriptor.record_key),
+        "hoodie.table.create.schema": table_avro_schema(
+            descriptor.schema, descriptor.table_id.name
+        ),
         "hoodie.datasource.write.hive_style_partitioning": str(hive_style).lower(),
         "hoodie.datasource.write.partitionpath.urlencode": str(url_encode).lower(),
         "hoodie.datasource.write.drop.partition.columns": "false",
         "hoodie.table.timeline.timezone": "UTC",
-        **({"hoodie.table.partition.fields": path} if path else {}),
+        **keys.properties(version),
         **(_version_6(descriptor, mode) if version == 6 else _version_9(descriptor, mode)),
-        **_own_properties(descriptor.properties),
+        **index_properties(descriptor.record_key, index, buckets, hash_by, given),
     }
+    _check_agreement(made, given)
+    properties = {**given, **made}
     properties[CHECKSUM] = str(table_checksum(properties))
+    check_config(TableConfig.of(properties))
     return CreatePlan(properties, _folders(version))
 
 
 def create_table(storage: Storage, plan: CreatePlan) -> None:
-    """Make the table; the properties file is what makes it one, and only one creator wins."""
+    """Make the table; the properties file is what makes it one, and only one creator wins.
+
+    A folder that holds files is refused: whatever they are, readers would take them for the
+    table's. What a creation that was cut off left behind is no hindrance.
+    """
+    if not storage.can_create_atomically:
+        raise Unsupported(
+            f"the storage of {storage.uri} cannot create a file only where there is none, so that "
+            "two creators could overwrite each other.",
+            next_step="Create the table on a local path or on s3://.",
+        )
     if storage.stat(PROPERTIES_PATH) is not None:
         raise _taken(storage)
-    for folder in plan.folders:
-        storage.ensure_folder(folder)
+    for folder in storage.walk("", sizes=False, skip=frozenset({".hoodie"})):
+        raise Invalid(
+            f"{storage.uri} holds files, such as {folder.path or '.'}/{folder.names[0]}.",
+            next_step="Choose an empty folder, or remove them.",
+            path=storage.uri,
+        )
+    for folder_name in plan.folders:
+        storage.ensure_folder(folder_name)
     if not storage.create(PROPERTIES_PATH, render_properties(plan.properties)):
         raise _taken(storage)
 
@@ -81,31 +121,20 @@ def _taken(storage: Storage) -> AlreadyExists:
     )
 
 
-def _check_columns(descriptor: TableDescriptor) -> None:
+def _check_schema(descriptor: TableDescriptor) -> None:
     schema = descriptor.schema
-    if reserved := [n for n in schema.names if n in META_COLUMNS]:
+    if reserved := [n for n in schema.names if n in _OWN_COLUMNS]:
         raise Invalid(
             f"the schema names Hudi's own columns: {', '.join(reserved)}.",
             next_step="Leave them out; they are added by the writer.",
         )
-    if not descriptor.record_key:
-        raise Invalid("a table needs a record key.", next_step="Give key='id' or several columns.")
-    roles = {
-        "key": descriptor.record_key,
-        "partition_by": descriptor.partition_by,
-        "order_by": descriptor.ordering,
-    }
-    for role, names in roles.items():
-        for name in names:
-            kind = schema.field(name).type
-            if isinstance(kind, Struct | List | Map):
-                raise Invalid(
-                    f"{role} names {name!r}, which is a {kind}.",
-                    next_step="Choose a column of a simple type.",
-                    column=name,
-                )
-        if len(set(names)) != len(names):
-            raise Invalid(f"{role} names a column twice: {', '.join(names)}.")
+    if not schema.fields:
+        raise Invalid("the schema has no columns.", next_step="Name at least the key column.")
+    check_columns(schema)
+    check_role("order_by", descriptor.ordering, schema)
+    for name in descriptor.ordering:
+        if isinstance(schema.find(name), Time):
+            raise Invalid(f"order_by names {name!r}, a time of day.", column=name)
 
 
 def _default_mode(ordering: tuple[str, ...]) -> MergeMode:
@@ -133,17 +162,6 @@ def _identity(table: TableId) -> dict[str, str]:
     return {"hoodie.table.name": table.name, **database}
 
 
-def _create_schema(name: str, schema: Schema) -> str:
-    return to_avro_schema(schema, f"{name}_record", f"hoodie.{name}")
-
-
-def _key_generator(descriptor: TableDescriptor) -> str:
-    if not descriptor.partition_by:
-        return "NON_PARTITION"
-    simple = len(descriptor.record_key) == 1 and len(descriptor.partition_by) == 1
-    return "SIMPLE" if simple else "COMPLEX"
-
-
 def _version_9(descriptor: TableDescriptor, mode: MergeMode) -> dict[str, str]:
     ordering = ",".join(descriptor.ordering)
     return {
@@ -156,12 +174,8 @@ def _version_9(descriptor: TableDescriptor, mode: MergeMode) -> dict[str, str]:
         "hoodie.table.base.file.format": "PARQUET",
         "hoodie.populate.meta.fields": "true",
         "hoodie.record.merge.mode": mode.value,
-        "hoodie.table.keygenerator.type": _key_generator(descriptor),
         **({"hoodie.table.ordering.fields": ordering} if ordering else {}),
     }
-
-
-_CLASSES = {"SIMPLE": "Simple", "COMPLEX": "Complex", "NON_PARTITION": "Nonpartitioned"}
 
 
 def _version_6(descriptor: TableDescriptor, mode: MergeMode) -> dict[str, str]:
@@ -169,24 +183,38 @@ def _version_6(descriptor: TableDescriptor, mode: MergeMode) -> dict[str, str]:
         raise Invalid(
             "version 6 knows one ordering column.", next_step="Use version=9 or name one column."
         )
-    generator = f"org.apache.hudi.keygen.{_CLASSES[_key_generator(descriptor)]}KeyGenerator"
     merge_on_read = descriptor.table_type is TableType.MERGE_ON_READ
     return {
         "hoodie.timeline.layout.version": "1",
         "hoodie.archivelog.folder": "archived",
-        "hoodie.table.keygenerator.class": generator,
         **({"hoodie.compaction.payload.class": _PAYLOADS[mode]} if merge_on_read else {}),
         **({"hoodie.table.precombine.field": p} if (p := "".join(descriptor.ordering)) else {}),
     }
 
 
 def _own_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    if strange := [k for k in properties if not k.startswith(("hoodie.", "lakewright."))]:
-        raise Invalid(
-            f"unknown properties: {', '.join(sorted(strange))}.",
-            next_step="Names start with 'hoodie.' or 'lakewright.'.",
-        )
+    """Return the caller's own properties; those that are options of ours must be valid."""
+    for key, value in properties.items():
+        if not isinstance(value, str):
+            raise Invalid(f"property {key}: {value!r} is no text.", next_step="Give it in quotes.")
+        if not key.startswith(("hoodie.", "lakewright.")):
+            raise Invalid(
+                f"unknown property {key}.",
+                next_step="Names start with 'hoodie.' or 'lakewright.'.",
+            )
+    WriteSettings.of(properties)
     return dict(properties)
+
+
+def _check_agreement(made: Mapping[str, str], given: Mapping[str, str]) -> None:
+    for key, value in given.items():
+        if key == CHECKSUM or (key in made and not same_setting(key, made[key], value)):
+            raise Invalid(
+                f"the property {key}={value} contradicts the rest of the request"
+                + (f", which makes it {made[key]}." if key in made else "."),
+                next_step="Leave it out, or change the argument that decides it.",
+                key=key,
+            )
 
 
 def _folders(version: int) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from lakewright.actions.create import CreatePlan, plan_create
 from lakewright.actions.create import create_table as create_at
 from lakewright.api.schemas import read_schema
 from lakewright.api.table import Table
+from lakewright.format.hudi.config import KeyGenerator
+from lakewright.index.layout import IndexKind
 from lakewright.model.errors import Invalid
 from lakewright.model.table import MergeMode, TableDescriptor, TableId, TableType
 from lakewright.storage.open import open_storage
@@ -15,24 +17,35 @@ from lakewright.storage.open import open_storage
 if TYPE_CHECKING:
     from lakewright.engine.spark.names import SparkSession
 
-Choice = TypeVar("Choice", TableType, MergeMode)
+Choice = TypeVar("Choice", TableType, MergeMode, KeyGenerator, IndexKind)
 
 
 class CreateOptions(TypedDict, total=False):
     """What may be said of a new table beside its schema and key."""
 
     #: Columns whose values make the partition path, outermost first; default none.
+    #: ``column:TIMESTAMP`` formats its values by the properties ``hoodie.keygen.timebased.*``.
     partition_by: str | Sequence[str]
     #: Columns that decide which of two versions of a record is newer; default none.
     order_by: str | Sequence[str] | None
     #: ``COPY_ON_WRITE`` (default) or ``MERGE_ON_READ``.
     type: str
+    #: Buckets, and so file groups, per partition; makes the index a bucket index.
+    buckets: int | None
+    #: The key columns that choose the bucket; default all of them.
+    hash_by: str | Sequence[str] | None
+    #: ``SIMPLE`` (default), ``BLOOM``, their ``GLOBAL_`` forms, or ``BUCKET``.
+    index: str | None
     #: 9 (default), or 6, which the most readers know.
     version: int
     #: ``EVENT_TIME_ORDERING`` (default with ``order_by``) or ``COMMIT_TIME_ORDERING``.
     merge_mode: str | None
     #: Whether partition folders are named ``column=value``; default True.
     hive_style: bool
+    #: Whether values in partition paths are escaped as Hive does; default False.
+    url_encode: bool
+    #: ``SIMPLE``, ``COMPLEX``, ``NON_PARTITION``, ``TIMESTAMP`` or ``CUSTOM``; default by columns.
+    key_generator: str | None
     #: Further entries for ``hoodie.properties``.
     properties: Mapping[str, str]
 
@@ -41,16 +54,20 @@ def create_table(
     path: str | os.PathLike[str],
     *,
     schema: object,
-    key: str | Sequence[str],
+    key: str | Sequence[str] | None,
     options: Mapping[str, str] | None = None,
     spark: "SparkSession | None" = None,
     **details: Unpack[CreateOptions],
 ) -> Table:
     """Create an empty table at a path, without any catalog; its name is the path's last segment.
 
-    ``schema`` is Arrow, Spark, Avro JSON or DDL text; ``key`` names the record key columns;
-    ``options`` are storage settings; the details are those of ``CreateOptions``.
+    ``schema`` is Arrow, Spark, Avro JSON or DDL text; ``key`` names the record key columns,
+    members of structs as ``a.b``; with ``key=None`` keys are generated, and rows can be added but
+    not upserted. ``options`` are storage settings; the details are those of ``CreateOptions``.
     ``AlreadyExists`` where a table is already.
+
+    One key column together with several partition columns gives record keys of the form
+    ``id:42``, and otherwise ``42``, as in Hudi.
     """
     storage = open_storage(path, options or {})
     name = storage.uri.rstrip("/").rpartition("/")[2]
@@ -59,7 +76,7 @@ def create_table(
 
 
 def plan_table(
-    table: TableId, schema: object, key: str | Sequence[str], details: CreateOptions
+    table: TableId, schema: object, key: str | Sequence[str] | None, details: CreateOptions
 ) -> CreatePlan:
     """Check what the user said of a new table; nothing is written."""
     if unknown := sorted(set(details) - set(CreateOptions.__annotations__)):
@@ -70,23 +87,34 @@ def plan_table(
     descriptor = TableDescriptor(
         table_id=table,
         schema=read_schema(schema),
-        record_key=_names(key),
+        record_key=_names(key, "key"),
         table_type=_choice(TableType, "type", details.get("type", "COPY_ON_WRITE")),
-        partition_by=_names(details.get("partition_by", ())),
-        ordering=_names(details.get("order_by") or ()),
+        partition_by=_names(details.get("partition_by"), "partition_by"),
+        ordering=_names(details.get("order_by"), "order_by"),
         properties=details.get("properties", {}),
     )
-    mode = details.get("merge_mode")
     return plan_create(
         descriptor,
         version=details.get("version", 9),
-        merge_mode=_choice(MergeMode, "merge_mode", mode) if mode else None,
+        merge_mode=_optional(MergeMode, "merge_mode", details.get("merge_mode")),
         hive_style=details.get("hive_style", True),
+        url_encode=details.get("url_encode", False),
+        key_generator=_optional(KeyGenerator, "key_generator", details.get("key_generator")),
+        index=_optional(IndexKind, "index", details.get("index")),
+        buckets=details.get("buckets"),
+        hash_by=_names(details.get("hash_by"), "hash_by"),
     )
 
 
-def _names(value: str | Sequence[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
+def _names(value: str | Sequence[str] | None, role: str) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value or ())
+    if any(not isinstance(name, str) or not name for name in names):
+        raise Invalid(f"{role}={value!r} names no column.", next_step="Give names of columns.")
+    return names
+
+
+def _optional(kind: type[Choice], name: str, value: str | None) -> Choice | None:
+    return None if value is None else _choice(kind, name, value)
 
 
 def _choice(kind: type[Choice], name: str, value: str) -> Choice:

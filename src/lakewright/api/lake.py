@@ -8,6 +8,7 @@ from lakewright.api.creating import CreateOptions, plan_table
 from lakewright.api.table import Table
 from lakewright.catalog.filesystem import FilesystemCatalog, parse_table_name
 from lakewright.catalog.port import Catalog
+from lakewright.model.errors import AlreadyExists
 
 if TYPE_CHECKING:
     from lakewright.engine.spark.names import SparkSession
@@ -25,12 +26,20 @@ class Lake:
         name: str,
         *,
         schema: object,
-        key: str | Sequence[str],
+        key: str | Sequence[str] | None,
+        if_not_exists: bool = False,
         **details: Unpack[CreateOptions],
     ) -> Table:
-        """Create an empty table; the arguments are those of ``lakewright.create_table``."""
+        """Create an empty table; the arguments are those of ``lakewright.create_table``.
+
+        With ``if_not_exists`` a table of this name is returned as it is.
+        """
         table = parse_table_name(name)
-        self._catalog.create_table(table, plan_table(table, schema, key, details))
+        try:
+            self._catalog.create_table(table, plan_table(table, schema, key, details))
+        except AlreadyExists:
+            if not if_not_exists:
+                raise
         return self.table(name)
 
     def table(self, name: str) -> Table:
@@ -42,9 +51,21 @@ class Lake:
         """Return the names of all tables, in order."""
         return [str(table) for table in self._catalog.list_tables()]
 
-    def drop_table(self, name: str, *, cascade: bool = False) -> None:
+    def drop_table(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
         """Forget a table; with ``cascade`` its data and metadata are deleted too."""
-        self._catalog.drop_table(parse_table_name(name), cascade=cascade)
+        self._catalog.drop_table(parse_table_name(name), cascade=cascade, if_exists=if_exists)
+
+    def databases(self) -> list[str]:
+        """Return the names of all databases, in order."""
+        return list(self._catalog.list_databases())
+
+    def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
+        """Create an empty database; tables also bring theirs into being."""
+        self._catalog.create_database(name, if_not_exists=if_not_exists)
+
+    def drop_database(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
+        """Drop a database; one that holds tables only with ``cascade``, which deletes them."""
+        self._catalog.drop_database(name, if_exists=if_exists, cascade=cascade)
 
 
 def connect(

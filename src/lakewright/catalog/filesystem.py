@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from lakewright.actions.create import CreatePlan, create_table
 from lakewright.format.hudi.properties import PROPERTIES_PATH
-from lakewright.model.errors import Invalid, TableNotFound
+from lakewright.model.errors import AlreadyExists, Invalid, NotFound, TableNotFound
 from lakewright.model.table import TableDef, TableId
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
@@ -13,6 +13,7 @@ from lakewright.table.state import open_state, table_def
 
 DEFAULT_DATABASE = "default"
 _DROPPED = ".lakewright/dropped"
+_DATABASES = ".lakewright/databases"
 _NAME = re.compile(r"[^\W][\w-]*")
 
 
@@ -30,22 +31,87 @@ def parse_table_name(name: str) -> TableId:
     return table_id
 
 
+def parse_database_name(name: str) -> str:
+    """Return the name of a database where it is one."""
+    if not _NAME.fullmatch(name):
+        raise Invalid(
+            f"{name!r} is no database name.", next_step="Use letters, digits, '_' and '-'."
+        )
+    return name
+
+
 class FilesystemCatalog:
     """Tables below one root, found by their place: ``<root>/<database>/<table>``.
 
-    Dropping without cascade leaves the files and puts a mark beside them, so that the name is
-    free of the table while its path still opens.
+    A database is there because a table is, or because a mark says so: object stores know no
+    empty folders. Dropping without cascade leaves the files and puts a mark beside them, so that
+    the name is free of the table while its path still opens.
     """
 
     def __init__(self, root: str, options: Mapping[str, str]) -> None:
         self._root = open_storage(root, options)
         self._options = options
 
+    def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
+        """See Catalog.create_database."""
+        known = parse_database_name(name) in self.list_databases()
+        # The mark decides between two creators; folders come from tables as well.
+        if (known or not self._root.create(f"{_DATABASES}/{name}", b"")) and not if_not_exists:
+            raise AlreadyExists(
+                f"there is a database {name} in {self._root.uri} already.",
+                next_step="Use it, or choose another name.",
+                database=name,
+            )
+
+    def list_databases(self) -> Iterator[str]:
+        """See Catalog.list_databases."""
+        folders = {name for name in self._root.folders() if not name.startswith(".")}
+        marks = {mark.path.rpartition("/")[2] for mark in self._root.list(_DATABASES)}
+        # A dropped database may leave folders behind, which hold nothing.
+        there = (f for f in folders - marks if f == DEFAULT_DATABASE or self._holds_files(f))
+        return iter(sorted({DEFAULT_DATABASE, *marks, *there}))
+
+    def drop_database(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
+        """See Catalog.drop_database."""
+        if parse_database_name(name) == DEFAULT_DATABASE:
+            raise Invalid(f"the database {name} cannot be dropped.", next_step="Drop its tables.")
+        if name not in self.list_databases():
+            if if_exists:
+                return
+            raise NotFound(
+                f"no database {name} in {self._root.uri}.",
+                next_step=f"Known: {', '.join(self.list_databases())}.",
+                database=name,
+            )
+        for table in list(self.list_tables(name)):
+            if not cascade:
+                raise Invalid(
+                    f"the database {name} holds tables, such as {table}.",
+                    next_step="Drop them first, or drop the database with cascade.",
+                    database=name,
+                )
+            self.drop_table(table, cascade=True)
+        if self._holds_files(name):
+            raise Invalid(
+                f"the folder of the database {name} holds files that belong to none of its tables.",
+                next_step=f"Look into {self._root.locate(name)} and remove them.",
+                database=name,
+            )
+        self._root.delete([f"{_DATABASES}/{name}"])
+
     def create_table(self, table: TableId, plan: CreatePlan) -> TableDef:
         """See Catalog.create_table."""
         storage = self._place(table)
+        if self._is_dropped(table):
+            if storage.stat(PROPERTIES_PATH) is not None:
+                raise AlreadyExists(
+                    f"the files of the dropped table {table} are still there.",
+                    next_step="Drop it with cascade, which deletes them, or choose another name.",
+                    table=str(table),
+                )
+            # Before the table is there, so that it never stands under the mark of the old one.
+            self._root.delete([self._mark(table)])
         create_table(storage, plan)
-        self._root.delete([self._mark(table)])
         return table_def(open_state(storage))
 
     def load_table(self, table: TableId) -> TableDef:
@@ -62,7 +128,7 @@ class FilesystemCatalog:
                 next_step=f"Known: {', '.join(known[:20]) or 'none'}.",
                 table=str(table),
             )
-        if self._root.stat(self._mark(table)) is not None:
+        if self._is_dropped(table):
             raise TableNotFound(
                 f"table {table} was dropped; its files are still there.",
                 next_step=f"Read them with lakewright.open_table({self._root.locate(place)!r}).",
@@ -70,24 +136,29 @@ class FilesystemCatalog:
             )
         return self._place(table)
 
-    def list_tables(self) -> Iterator[TableId]:
+    def list_tables(self, database: str | None = None) -> Iterator[TableId]:
         """See Catalog.list_tables."""
-        for database in self._root.folders():
-            if database.startswith("."):
+        for name in [database] if database else self._root.folders():
+            if name.startswith("."):
                 continue
-            for folder in self._root.folders(database):
-                table = TableId(database, folder.rpartition("/")[2])
+            for folder in self._root.folders(name):
+                table = TableId(name, folder.rpartition("/")[2])
                 if self._root.stat(f"{folder}/{PROPERTIES_PATH}") and not self._is_dropped(table):
                     yield table
 
-    def drop_table(self, table: TableId, *, cascade: bool) -> None:
+    def drop_table(self, table: TableId, *, cascade: bool, if_exists: bool = False) -> None:
         """See Catalog.drop_table.
 
         The mark comes first: a crash in the middle leaves a dropped table with files to
-        delete, never a table with files missing; dropping it again goes on.
+        delete, never a table with files missing; dropping it again with cascade goes on.
         """
-        if not self._is_dropped(table):
-            self.open(table)
+        if not (cascade and self._is_dropped(table)):
+            try:
+                self.open(table)
+            except TableNotFound:
+                if if_exists:
+                    return
+                raise
         self._root.write(self._mark(table), b"")
         if cascade:
             place = f"{table.database}/{table.name}"
@@ -102,3 +173,6 @@ class FilesystemCatalog:
 
     def _is_dropped(self, table: TableId) -> bool:
         return self._root.stat(self._mark(table)) is not None
+
+    def _holds_files(self, folder: str) -> bool:
+        return any(True for _ in self._root.walk(folder, sizes=False))

@@ -9,10 +9,25 @@ from lakewright.storage.port import Storage
 
 
 class Catalog(Protocol):
-    """Creates, finds and drops tables by name."""
+    """Creates, finds and drops databases and the tables in them."""
+
+    def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
+        """Create an empty database; ``AlreadyExists`` where there is one of this name."""
+        ...
+
+    def list_databases(self) -> Iterator[str]:
+        """Stream the names of the databases, in order; ``default`` is always there."""
+        ...
+
+    def drop_database(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
+        """Drop a database; one that holds tables only with ``cascade``, which deletes them."""
+        ...
 
     def create_table(self, table: TableId, plan: CreatePlan) -> TableDef:
-        """Create a table where the catalog keeps its tables; ``AlreadyExists`` where one is."""
+        """Create a table where the catalog keeps its tables; ``AlreadyExists`` where one is.
+
+        A database that is not there yet comes into being with its first table.
+        """
         ...
 
     def load_table(self, table: TableId) -> TableDef:
@@ -23,10 +38,13 @@ class Catalog(Protocol):
         """Return the storage that holds a table."""
         ...
 
-    def list_tables(self) -> Iterator[TableId]:
-        """Stream the names of the tables, in order."""
+    def list_tables(self, database: str | None = None) -> Iterator[TableId]:
+        """Stream the names of the tables, in order, of one database or of all."""
         ...
 
-    def drop_table(self, table: TableId, *, cascade: bool) -> None:
-        """Forget a table; with ``cascade`` delete its data and metadata too."""
+    def drop_table(self, table: TableId, *, cascade: bool, if_exists: bool = False) -> None:
+        """Forget a table; with ``cascade`` delete its data and metadata too.
+
+        ``TableNotFound`` where there is none, unless ``if_exists``.
+        """
         ...

@@ -63,8 +63,8 @@ def written_schema(stored: Struct | None, incoming: Struct, config: TableConfig)
     a change that would lose something.
     """
     rows = incoming.without(_OWN_COLUMNS)
-    _check_case(rows, "")
     result = rows if stored is None else _struct(stored, rows, "")
+    check_columns(result)
     partitions = tuple(field.name for field in config.partition_fields)
     for name in (*config.record_key, *partitions, *config.ordering):
         kind = result.find(name)
@@ -183,12 +183,38 @@ def _lossy(stored: DataType, incoming: DataType, path: str) -> Invalid:
     )
 
 
-def _check_case(struct: Struct, prefix: str) -> None:
-    seen: dict[str, str] = {}
-    for field in struct:
-        other = seen.setdefault(field.name.lower(), field.name)
-        if other != field.name:
-            raise _case(prefix + other, prefix + field.name)
+def check_columns(schema: Struct) -> None:
+    """Refuse columns that Hudi could not hold: names that Avro or Spark cannot tell or write."""
+    _check_names(schema, "")
+
+
+def _check_names(kind: DataType, path: str) -> None:
+    match kind:
+        case Struct():
+            seen: dict[str, str] = {}
+            for field in kind:
+                if not field.name.isidentifier():
+                    raise Invalid(
+                        f"{path}{field.name!r} is no column name for Hudi.",
+                        next_step="Use letters, digits and '_', and no digit first.",
+                        column=f"{path}{field.name}",
+                    )
+                other = seen.setdefault(field.name.lower(), field.name)
+                if other != field.name:
+                    raise _case(path + other, path + field.name)
+                _check_names(field.type, f"{path}{field.name}.")
+        case List():
+            _check_names(kind.element, f"{path}element.")
+        case Map():
+            if kind.key != STRING:
+                raise Invalid(
+                    f"{path.rstrip('.')} is a map with keys of type {kind.key}.",
+                    next_step="Hudi knows maps with string keys only.",
+                    column=path.rstrip("."),
+                )
+            _check_names(kind.value, f"{path}value.")
+        case _:
+            pass
 
 
 def _case(known: str, other: str) -> Invalid:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lakewright.format.hudi.base_footer import read_footer
 from lakewright.format.hudi.bucket_hash import bucket_number, bucket_of
-from lakewright.format.hudi.config import METADATA_PARTITIONS, KeyGenerator
+from lakewright.format.hudi.config import METADATA_PARTITIONS, KeyGenerator, TableConfig
 from lakewright.format.hudi.file_names import base_file
 from lakewright.format.hudi.hashing_config import CONFIGS_FOLDER
 from lakewright.format.hudi.key_columns import PLAIN_SINGLE_KEY
@@ -36,8 +36,7 @@ def admit(state: TableState, options: Mapping[str, str]) -> IndexLayout:
     False, and the write stores it); what contradicts them is refused. Each refusal names the
     way out.
     """
-    _check_format(state)
-    _check_merging(state)
+    check_config(state.config)
     _check_place(state, options)
     layout = _layout(state, options)
     if layout.kind is IndexKind.BUCKET:
@@ -46,8 +45,14 @@ def admit(state: TableState, options: Mapping[str, str]) -> IndexLayout:
     return layout
 
 
-def _check_format(state: TableState) -> None:
-    config = state.config
+def check_config(config: TableConfig) -> None:
+    """Refuse a table whose properties ask for what is not written here."""
+    _check_format(config)
+    _check_keys(config)
+    _check_merging(config)
+
+
+def _check_format(config: TableConfig) -> None:
     if config.version not in (6, 9):
         raise Unsupported(
             f"the table has version {config.version}, which is read but not written here.",
@@ -63,18 +68,24 @@ def _check_format(state: TableState) -> None:
             "the metadata table anew when it writes next.",
             partitions=list(config.metadata_partitions),
         )
-    if config.base_format != "PARQUET" or _says(state, _SEVERAL_FORMATS):
-        raise _unsupported(state, f"its base files are {config.base_format}, not only parquet")
+    if (
+        config.base_format != "PARQUET"
+        or config.properties.get(_SEVERAL_FORMATS, "").lower() == "true"
+    ):
+        raise _unsupported(config, f"its base files are {config.base_format}, not only parquet")
     if config.properties.get(_BOOTSTRAP):
-        raise _unsupported(state, "it was bootstrapped: some rows lie in files outside of it")
+        raise _unsupported(config, "it was bootstrapped: some rows lie in files outside of it")
     if not config.populate_meta_fields:
-        raise _unsupported(state, "it does not keep Hudi's own columns (virtual keys)")
+        raise _unsupported(config, "it does not keep Hudi's own columns (virtual keys)")
     if config.drop_partition_columns:
-        raise _unsupported(state, "its files leave out the partition columns")
+        raise _unsupported(config, "its files leave out the partition columns")
     if config.cdc_enabled:
-        raise _unsupported(state, "it records changes (hoodie.table.cdc.enabled)")
+        raise _unsupported(config, "it records changes (hoodie.table.cdc.enabled)")
+
+
+def _check_keys(config: TableConfig) -> None:
     if config.key_generator in (KeyGenerator.USER_PROVIDED, KeyGenerator.METADATA):
-        raise _unsupported(state, "its keys are made by a generator of its own")
+        raise _unsupported(config, "its keys are made by a generator of its own")
     single = config.key_generator is KeyGenerator.COMPLEX and len(config.record_key) == 1
     if config.version == 6 and single and not PLAIN_SINGLE_KEY.given(config.properties):
         raise Unsupported(
@@ -85,8 +96,7 @@ def _check_format(state: TableState) -> None:
         )
 
 
-def _check_merging(state: TableState) -> None:
-    config = state.config
+def _check_merging(config: TableConfig) -> None:
     if config.merge_mode is MergeMode.CUSTOM:
         raise Unsupported(
             f"the table merges records in its own way (strategy {config.merge_strategy_id}, "
@@ -95,7 +105,7 @@ def _check_merging(state: TableState) -> None:
             "write this one with the software that has its merger.",
         )
     if config.partial_update_mode is not None:
-        raise _unsupported(state, f"it merges by column ({config.partial_update_mode})")
+        raise _unsupported(config, f"it merges by column ({config.partial_update_mode})")
 
 
 def _check_place(state: TableState, options: Mapping[str, str]) -> None:
@@ -245,13 +255,9 @@ def _newest_base(timeline: TimelineView) -> WriteStat | None:
     return None
 
 
-def _says(state: TableState, key: str) -> bool:
-    return state.config.properties.get(key, "").lower() == "true"
-
-
-def _unsupported(state: TableState, why: str) -> Unsupported:
+def _unsupported(config: TableConfig, why: str) -> Unsupported:
     return Unsupported(
-        f"the table {state.config.name} cannot be written here: {why}.",
+        f"the table {config.name} cannot be written here: {why}.",
         next_step="Read it, and write it with Hudi.",
-        table=state.config.name,
+        table=config.name,
     )

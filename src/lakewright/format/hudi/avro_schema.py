@@ -376,6 +376,12 @@ def to_avro_schema(struct: Struct, name: str, namespace: str = "") -> str:
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
+def table_avro_schema(struct: Struct, table: str) -> str:
+    """Return the Avro text of a table's columns, under the names that Hudi gives its records."""
+    name = _avro_name(table)
+    return to_avro_schema(struct, f"{name}_record", f"hoodie.{name}")
+
+
 def _fields(struct: Struct, space: str) -> list[dict[str, Any]]:
     made = []
     for field in struct:

@@ -57,6 +57,32 @@ def format_time_partition(value: object, properties: Mapping[str, str]) -> str:
     return format_java(moment.astimezone(zone), properties[OUTPUT_FORMAT])
 
 
+def check_time_settings(properties: Mapping[str, str]) -> None:
+    """Refuse settings that cannot format times; the error names the setting."""
+    known = (TYPE, SCALAR_UNIT, INPUT_FORMAT, INPUT_DELIMITER, INPUT_ZONE, OUTPUT_FORMAT)
+    known = (*known, OUTPUT_ZONE, ZONE)
+    given = {key: value for key, value in properties.items() if key.startswith(PREFIX)}
+    if unknown := sorted(set(given) - set(known)):
+        raise Invalid(
+            f"unknown settings: {', '.join(unknown)}.", next_step=f"Known: {', '.join(known)}."
+        )
+    kind = given.get(TYPE, "")
+    if kind not in (*_EPOCH_UNITS, "SCALAR", "DATE_STRING", "MIXED"):
+        raise Invalid(
+            f"{TYPE} is {kind!r}.",
+            next_step=f"Allowed: {', '.join(_EPOCH_UNITS)}, SCALAR, DATE_STRING, MIXED.",
+        )
+    if kind in _EPOCH_UNITS or kind == "SCALAR":
+        _unit(kind, given)
+    elif not given.get(INPUT_FORMAT):
+        raise Invalid(f"{TYPE}={kind} needs {INPUT_FORMAT}.", next_step="Give e.g. yyyy-MM-dd.")
+    else:
+        for pattern in _patterns(given):
+            parse_java("", pattern, dt.UTC)
+    _zone(given, INPUT_ZONE)
+    format_time_partition(_EPOCH, given)
+
+
 def _moment(value: object, properties: Mapping[str, str]) -> dt.datetime:
     kind = properties.get(TYPE, "DATE_STRING" if INPUT_FORMAT in properties else "UNIX_TIMESTAMP")
     match value:
@@ -99,14 +125,19 @@ def _zone(properties: Mapping[str, str], key: str) -> dt.tzinfo:
 
 
 def _parse_any(text: str, properties: Mapping[str, str]) -> dt.datetime:
-    formats = properties.get(INPUT_FORMAT, "")
-    delimiter = properties.get(INPUT_DELIMITER) or ","
     zone = _zone(properties, INPUT_ZONE)
-    for pattern in formats.split(delimiter) if delimiter in formats else [formats]:
-        moment = parse_java(text, pattern.strip(), zone)
+    for pattern in _patterns(properties):
+        moment = parse_java(text, pattern, zone)
         if moment is not None:
             return moment
-    raise Invalid(f"{text!r} does not follow {formats!r}.", value=text)
+    raise Invalid(f"{text!r} does not follow {properties.get(INPUT_FORMAT, '')!r}.", value=text)
+
+
+def _patterns(properties: Mapping[str, str]) -> list[str]:
+    formats = properties.get(INPUT_FORMAT, "")
+    delimiter = properties.get(INPUT_DELIMITER) or ","
+    parts = formats.split(delimiter) if delimiter in formats else [formats]
+    return [pattern.strip() for pattern in parts]
 
 
 def format_java(moment: dt.datetime, pattern: str) -> str:

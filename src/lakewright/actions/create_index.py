@@ -1,0 +1,58 @@
+"""How a new table's records are spread over file groups, as its properties will say."""
+
+from collections.abc import Mapping, Sequence
+
+from lakewright.index.layout import BUCKETS, HASH_FIELDS, INDEX_TYPE, IndexKind
+from lakewright.model.errors import Invalid
+from lakewright.model.options import parse_names
+
+
+def index_properties(
+    key: Sequence[str],
+    kind: IndexKind | None,
+    buckets: int | None,
+    hash_by: Sequence[str],
+    given: Mapping[str, str],
+) -> dict[str, str]:
+    """Return the properties of the index; what ``given`` says under Hudi's names counts too."""
+    said = IndexKind.BUCKET if buckets is not None and kind is None else kind
+    if said is None:
+        said = INDEX_TYPE.read(given)
+    if said is not IndexKind.BUCKET:
+        if buckets is not None or hash_by:
+            raise Invalid(
+                f"index={said} has no buckets, but buckets or hash_by is given.",
+                next_step="Leave them out, or use index='BUCKET'.",
+            )
+        return {INDEX_TYPE.key: said.value}
+    fields = tuple(hash_by) or HASH_FIELDS.read(given) or tuple(key)
+    if buckets is None and not BUCKETS.given(given):
+        raise Invalid(
+            "a bucket table needs its number of buckets.",
+            next_step="Give buckets=N: file groups per partition, which cannot change later.",
+        )
+    number = BUCKETS.read({BUCKETS.key: str(buckets)} if buckets is not None else given)
+    if not key:
+        raise Invalid(
+            "a table with generated keys has no buckets: no record is looked for by its key.",
+            next_step="Name the key columns, or leave buckets out.",
+        )
+    if strange := [name for name in fields if name not in key]:
+        raise Invalid(
+            f"hash_by names {', '.join(strange)}, not of the record key.",
+            next_step=f"Allowed: some of {', '.join(key)}.",
+        )
+    if len(set(fields)) != len(fields):
+        raise Invalid(f"hash_by names a column twice: {', '.join(fields)}.")
+    return {
+        INDEX_TYPE.key: said.value,
+        BUCKETS.key: str(number),
+        HASH_FIELDS.key: ",".join(fields),
+    }
+
+
+def same_setting(key: str, one: str, other: str) -> bool:
+    """Say whether two texts of a property mean the same."""
+    if key == HASH_FIELDS.key:
+        return parse_names(one) == parse_names(other)
+    return one.strip().lower() == other.strip().lower()
