@@ -39,13 +39,23 @@ class Committer(Protocol):
     """Gives out instants and publishes writes, for one table."""
 
     def begin(
-        self, action: Action, operation: str, *, instant: str | None = None, plan: bytes = b""
+        self,
+        action: Action,
+        operation: str,
+        *,
+        instant: str | None = None,
+        plan: bytes = b"",
+        detached: bool = False,
     ) -> Ticket:
         """Start a write: its requested and inflight files are on storage, its heartbeat beats.
 
         Dead writes of others are rolled back first. ``instant`` is a time that the caller wants;
         ``Invalid`` where the timeline holds it already, or a later one. ``plan`` is the
-        body of the requested file.
+        body of the requested file. A ``detached`` write outlives this process: others keep it
+        alive with ``heartbeats.beat``, and any process may publish it.
+
+        Look at the table after this, not before: only writes that took effect since count as
+        rivals when this one is published.
         """
         ...
 

@@ -8,10 +8,9 @@ line; those are read too.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
 
 from lakewright.model.errors import Corrupt, NotFound
 from lakewright.storage.paths import check_file
@@ -21,7 +20,6 @@ TEMPORARY = ".hoodie/.temp"
 
 _NAME = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)", re.DOTALL).fullmatch
 _GATHERED = re.compile(r"MARKERS[0-9]+").fullmatch
-_DELETES = 1_000
 
 
 class MarkerKind(StrEnum):
@@ -63,15 +61,13 @@ class Markers:
         """Say whether anything was announced."""
         return next(self._found(), None) is not None
 
-    def strays(self, written: Mapping[str, object] | frozenset[str]) -> Iterator[str]:
+    def strays(self, written: Container[str]) -> Iterator[str]:
         """Stream the paths of announced files that are not among ``written``."""
         return (marker.path for marker in self.names() if marker.path not in written)
 
     def clear(self) -> None:
         """Remove the markers; the files that they name must be settled by then."""
-        files = (file.path for file in self._storage.list(self.folder, recursive=True))
-        while batch := tuple(islice(files, _DELETES)):
-            self._storage.delete(batch)
+        self._storage.delete(f.path for f in self._storage.list(self.folder, recursive=True))
 
     def _found(self) -> Iterator[tuple[Marker, str]]:
         for file in self._storage.list(self.folder, recursive=True):

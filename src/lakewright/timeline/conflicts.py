@@ -1,0 +1,141 @@
+"""Which writes cannot both take effect: Hudi's rules on file groups, plans and schemas.
+
+A rival is a write that took effect after ours had begun. It conflicts when both touch a file
+group (in bucket tables: a bucket), be it by writing or by replacing it. A compaction that was
+planned before our write began does not: our files were made to lie on top of it. So does every
+plan of a compaction made after our write began, and every plan of a clustering, on one of our
+groups: what they produce would not hold what we wrote.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from lakewright.format.hudi.avro_schema import parse_avro_schema
+from lakewright.format.hudi.metadata.commit import CommitMetadata
+from lakewright.format.hudi.metadata.compaction import CompactionPlan
+from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
+from lakewright.model.errors import Conflict
+from lakewright.model.instant import Action, Instant
+from lakewright.timeline.committing import Rivals
+from lakewright.timeline.view import TimelineView
+
+_COMPACT = "COMPACT"
+_COMPACTIONS = (Action.COMPACTION, Action.LOGCOMPACTION)
+_PLANNED = (*_COMPACTIONS, Action.CLUSTERING, Action.REPLACECOMMIT)
+
+#: A file group as conflicts see it: the partition, and a file id or a bucket.
+Place: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The file groups that a write touches; ``buckets`` compares by bucket number."""
+
+    buckets: bool
+
+    def by(self, metadata: CommitMetadata) -> frozenset[Place]:
+        """Return what a commit wrote and replaced."""
+        written = (
+            (partition, stat.file_id)
+            for partition, stats in metadata.write_stats.items()
+            for stat in stats
+        )
+        replaced = (
+            (partition, file_id) for partition, ids in metadata.replaced.items() for file_id in ids
+        )
+        return frozenset(self._place(p, f) for pairs in (written, replaced) for p, f in pairs)
+
+    def planned(self, plan: object) -> frozenset[Place]:
+        """Return what a plan of maintenance is going to rewrite."""
+        return frozenset(self._place(p, f) for p, f in _groups(plan))
+
+    def _place(self, partition: str, file_id: str) -> Place:
+        return partition, file_id[:8] if self.buckets and file_id[:8].isdigit() else file_id
+
+
+def _groups(plan: object) -> Iterator[Place]:
+    match plan:
+        case CompactionPlan():
+            yield from ((op.partition, op.file_id) for op in plan.operations)
+        case ReplacePlan(clustering=clustering) if clustering is not None:
+            for group in clustering.groups:
+                yield from ((s.partition, s.file_id) for s in group.slices)
+        case _:
+            return
+
+
+def check_rivals(instant: str, metadata: CommitMetadata, rivals: Rivals, touched: Touched) -> None:
+    """Raise ``Conflict`` where a rival touched a file group of ours."""
+    ours = touched.by(metadata)
+    for rival, body in rivals:
+        if body.operation == _COMPACT and rival.requested < instant:
+            continue
+        both = ours & touched.by(body)
+        if both:
+            raise _lost(f"{rival.action} {rival.requested}", body.operation, both, rival)
+
+
+def check_plans(
+    view: TimelineView, instant: str, metadata: CommitMetadata, touched: Touched
+) -> None:
+    """Raise ``Conflict`` where a pending plan is going to rewrite a file group of ours."""
+    ours = touched.by(metadata)
+    if not ours:
+        return
+    for pending in view.pending():
+        planned = view.planned_as(pending)
+        if planned not in _PLANNED or pending.requested == instant:
+            continue
+        if planned in _COMPACTIONS and pending.requested < instant:
+            continue
+        both = ours & touched.planned(view.plan(pending))
+        if both:
+            raise _lost(f"the planned {planned} {pending.requested}", None, both, pending)
+
+
+def _lost(rival: str, operation: str | None, both: frozenset[Place], instant: Instant) -> Conflict:
+    partition, group = min(both)
+    what = f" ({operation})" if operation else ""
+    return Conflict(
+        f"{rival}{what} touches {len(both)} file groups of this write, the first is {group} of "
+        f"partition {partition!r}.",
+        next_step="Nothing of this write took effect; try it again on the table as it is now.",
+        instant=str(instant),
+        groups=len(both),
+    )
+
+
+def settled_schema(
+    metadata: CommitMetadata, rivals: Rivals, before: Mapping[str, str]
+) -> CommitMetadata:
+    """Return the metadata with the schema that the table has after this write.
+
+    ``before`` is the ``extra`` of the commit that the write started from. A schema that only one
+    side changed wins; ``Conflict`` when both changed it, and differently.
+    """
+    carried = [(i, body) for i, body in rivals if body.schema and body.operation != _COMPACT]
+    if not carried:
+        return metadata
+    rival, latest = carried[-1]
+    ours, theirs = _columns(metadata.extra), _columns(latest.extra)
+    start = _columns(before)
+    if theirs in (ours, start):
+        return metadata
+    if ours == start:
+        changed = {key: latest.extra[key] for key in _SCHEMAS if key in latest.extra}
+        return replace(metadata, extra={**metadata.extra, **changed})
+    raise Conflict(
+        f"{rival.action} {rival.requested} changed the table's schema, and so does this write.",
+        next_step="Nothing of this write took effect; try it again on the table as it is now.",
+        instant=str(rival),
+    )
+
+
+_SCHEMAS = ("schema", "latest_schema")
+
+
+def _columns(extra: Mapping[str, str]) -> object:
+    """Return what makes two schemas differ: their columns, and their history of columns."""
+    text = extra.get("schema")
+    return (parse_avro_schema(text) if text else None, extra.get("latest_schema"))

@@ -1,0 +1,1 @@
+"""Locks: one writer at a time takes an instant or publishes."""

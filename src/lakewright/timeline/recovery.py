@@ -1,0 +1,195 @@
+"""What the next writer does about those before it: failed writes, cut-off rollbacks, leftovers."""
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lakewright.format.hudi.config import TableConfig
+from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
+from lakewright.format.hudi.metadata.rollback import RollbackPlan
+from lakewright.model.errors import Corrupt
+from lakewright.model.instant import Action, Instant, State, instant_datetime
+from lakewright.model.logs import facts
+from lakewright.storage.port import FileStat, Storage
+from lakewright.timeline.clock import next_time
+from lakewright.timeline.entries import Entry
+from lakewright.timeline.heartbeats import (
+    FailedWrites,
+    Heartbeat,
+    Record,
+    Tolerance,
+    is_given_up,
+    list_heartbeats,
+    path_of,
+    read_record,
+)
+from lakewright.timeline.leftovers import clear_leftovers
+from lakewright.timeline.load import load_timeline
+from lakewright.timeline.owner import Owner
+from lakewright.timeline.rollback import Rollback, plan_rollback
+from lakewright.timeline.view import TimelineView
+
+log = logging.getLogger(__name__)
+
+_WRITES = (Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT)
+
+
+def pending_failed(
+    view: TimelineView, now: float, options: Mapping[str, str] | None = None
+) -> tuple[Instant, ...]:
+    """Return the pending writes and rollbacks whose writer is gone at ``now`` (epoch seconds)."""
+    values = {**view.config.properties, **(options or {})}
+    beats = list_heartbeats(view.storage)
+    judge = _Judge(view, beats, Tolerance.of(values), now)
+    return tuple(e.instant for e in view.entries if _may_fail(view, e) and judge.is_failed(e))
+
+
+def rollback_targets(view: TimelineView) -> Iterator[str]:
+    """Stream the instants that unfinished rollbacks are about to undo."""
+    for instant in view.pending():
+        if instant.action is Action.ROLLBACK:
+            plan = view.plan(instant)
+            if isinstance(plan, RollbackPlan) and plan.instant is not None:
+                yield plan.instant.time
+
+
+def _may_fail(view: TimelineView, entry: Entry) -> bool:
+    """Say whether an entry is a write or a rollback that somebody ought to be working on.
+
+    Plans of compactions and clusterings wait on the timeline for whoever carries them out.
+    """
+    if entry.instant.is_completed or entry.archived:
+        return False
+    if entry.planned is Action.ROLLBACK:
+        return True
+    if entry.planned not in _WRITES:
+        return False
+    if entry.planned is Action.REPLACECOMMIT and view.config.layout == 1:
+        plan = view.plan(entry.instant)
+        return not (isinstance(plan, ReplacePlan) and plan.clustering is not None)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Decides which pending entries are dead."""
+
+    view: TimelineView
+    beats: Mapping[str, FileStat]
+    tolerance: Tolerance
+    now: float
+
+    def is_failed(self, entry: Entry) -> bool:
+        heard = self.beats.get(entry.instant.requested)
+        if heard is None:
+            if self.tolerance.policy is FailedWrites.EAGER:
+                return True
+            return self.now - self._touched(entry) > self.tolerance.silence
+        record = read_record(self.view.storage, entry.instant.requested)
+        if record is not None:
+            if record.until > self.now:
+                return False  # its publication may still take effect
+            if is_given_up(record):
+                return True
+        return heard.modified is not None and self.now - heard.modified > self.tolerance.silence
+
+    def _touched(self, entry: Entry) -> float:
+        """Return when the pending files were written, else the time in their name."""
+        state = State.INFLIGHT if State.INFLIGHT in entry.files else State.REQUESTED
+        folder = self.view.config.timeline_folder
+        stat = self.view.storage.stat(f"{folder}/{entry.files[state]}")
+        if stat is not None and stat.modified is not None:
+            return stat.modified
+        zone = self.view.config.timezone
+        return instant_datetime(entry.instant.requested, zone).timestamp()
+
+
+@dataclass(slots=True)
+class Recovery:
+    """Repairs under the table's lock; ``view`` is the timeline as it stands then."""
+
+    storage: Storage
+    config: TableConfig
+    view: TimelineView
+    tolerance: Tolerance
+
+    def run(self) -> TimelineView:
+        """Finish cut-off rollbacks, roll back failed writes, remove what crashed writers left.
+
+        Returns the timeline after that.
+        """
+        beats = list_heartbeats(self.storage)
+        judge = _Judge(self.view, beats, self.tolerance, time.time())
+        if self.tolerance.policy is not FailedWrites.NEVER:
+            for entry in self._failed(judge, Action.ROLLBACK):
+                self.resume(entry)
+            rolling = frozenset(rollback_targets(self.view))
+            for entry in self._failed(judge, *_WRITES):
+                if entry.instant.requested not in rolling:
+                    self.undo(entry)
+        self._tidy(beats)
+        return self.view
+
+    def undo(self, entry: Entry) -> None:
+        """Roll back one pending write; nothing on the timeline tells of one that made no file."""
+        target = entry.instant.requested
+        record = read_record(self.storage, target)
+        plan = plan_rollback(self.storage, self.config, entry, announced=record is not None)
+        rollback = Rollback(self.storage, self.config, next_time(self.view), plan)
+        if record is not None and not plan.requests:
+            rollback.forget(entry)
+            self._refresh()
+            return
+        record = Record(Owner.here())
+        with Heartbeat(self.storage, rollback.instant, record, self.tolerance):
+            rollback.request()
+            self._complete(rollback, entry)
+
+    def resume(self, entry: Entry) -> None:
+        """Finish a rollback that was cut off; one without a readable plan is dropped."""
+        instant = entry.instant.requested
+        plan = self._plan(entry)
+        if plan is None:
+            folder = self.config.timeline_folder
+            self.storage.delete([f"{folder}/{name}" for name in entry.files.values()])
+            self.storage.delete([path_of(instant)])
+            self._refresh()
+            return
+        rollback = Rollback(self.storage, self.config, instant, plan)
+        found = [e for e in self.view.entries if e.instant.requested == rollback.target]
+        pending = [e for e in found if not e.instant.is_completed]
+        self._complete(rollback, pending[0] if pending else None)
+
+    def _plan(self, entry: Entry) -> RollbackPlan | None:
+        try:
+            plan = self.view.plan(entry.instant)
+        except Corrupt as error:
+            log.warning("a rollback has no readable plan", extra=facts(error=str(error)))
+            return None
+        return plan if isinstance(plan, RollbackPlan) and plan.instant is not None else None
+
+    def _complete(self, rollback: Rollback, entry: Entry | None) -> None:
+        rollback.run(entry, next_time(self.view, rollback.instant))
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self.view = load_timeline(self.storage, self.config)
+
+    def _failed(self, judge: _Judge, *actions: Action) -> list[Entry]:
+        return [
+            entry
+            for entry in self.view.entries
+            if entry.planned in actions and _may_fail(self.view, entry) and judge.is_failed(entry)
+        ]
+
+    def _tidy(self, beats: Mapping[str, FileStat]) -> None:
+        """Remove heartbeat and markers of writes that are settled and whose writer is gone."""
+        pending = {i.requested for i in self.view.pending()}
+        for instant in beats.keys() - pending:
+            record = read_record(self.storage, instant)
+            if record is None or record.until > time.time():
+                continue
+            age = time.time() - (beats[instant].modified or 0.0)
+            if is_given_up(record) or age > self.tolerance.silence:
+                clear_leftovers(self.storage, self.view, instant)
