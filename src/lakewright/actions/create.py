@@ -8,7 +8,16 @@ from lakewright.actions.create_keys import check_role, plan_keys
 from lakewright.actions.tasks.write_settings import WriteSettings
 from lakewright.actions.write.admission import check_config
 from lakewright.format.hudi.avro_schema import table_avro_schema
-from lakewright.format.hudi.config import KeyGenerator, TableConfig
+from lakewright.format.hudi.config import (
+    HIVE_STYLE,
+    KEY_GENERATOR_CLASS,
+    KEY_GENERATOR_TYPE,
+    URL_ENCODE,
+    KeyGenerator,
+    TableConfig,
+)
+from lakewright.format.hudi.config import key_generator as key_generator_of
+from lakewright.format.hudi.merge_settings import MODE
 from lakewright.format.hudi.properties import (
     CHECKSUM,
     PROPERTIES_PATH,
@@ -17,6 +26,7 @@ from lakewright.format.hudi.properties import (
 )
 from lakewright.index.layout import IndexKind
 from lakewright.model.errors import AlreadyExists, Invalid, Unsupported
+from lakewright.model.options import parse_bool
 from lakewright.model.schema import META_COLUMNS, OPERATION, Time
 from lakewright.model.table import MergeMode, TableDescriptor, TableId, TableType
 from lakewright.storage.port import Storage
@@ -43,8 +53,8 @@ def plan_create(
     *,
     version: int = 9,
     merge_mode: MergeMode | None = None,
-    hive_style: bool = True,
-    url_encode: bool = False,
+    hive_style: bool | None = None,
+    url_encode: bool | None = None,
     key_generator: KeyGenerator | None = None,
     index: IndexKind | None = None,
     buckets: int | None = None,
@@ -54,16 +64,18 @@ def plan_create(
 
     Without record key columns the table's keys are generated when rows are written. Partition
     columns may be written ``column:TIMESTAMP``: their values are formatted by the settings
-    ``hoodie.keygen.timebased.*`` among the properties.
+    ``hoodie.keygen.timebased.*`` among the properties. What is None may stand among the properties
+    under Hudi's name, and is Hudi's default otherwise; only folders are in Hive style by default.
     """
     if version not in VERSIONS:
         raise Invalid(f"table version {version} cannot be created.", next_step="Allowed: 6, 9.")
     _check_schema(descriptor)
     given = _own_properties(descriptor.properties)
+    generator = key_generator or _given_generator(given)
     keys = plan_keys(
-        descriptor.record_key, descriptor.partition_by, key_generator, given, descriptor.schema
+        descriptor.record_key, descriptor.partition_by, generator, given, descriptor.schema
     )
-    mode = merge_mode or _default_mode(descriptor.ordering)
+    mode = merge_mode or _given_mode(given) or _default_mode(descriptor.ordering)
     _check_mode(mode, descriptor.ordering)
     made = {
         **_identity(descriptor.table_id),
@@ -72,8 +84,8 @@ def plan_create(
         "hoodie.table.create.schema": table_avro_schema(
             descriptor.schema, descriptor.table_id.name
         ),
-        "hoodie.datasource.write.hive_style_partitioning": str(hive_style).lower(),
-        "hoodie.datasource.write.partitionpath.urlencode": str(url_encode).lower(),
+        HIVE_STYLE: _flag(hive_style, HIVE_STYLE, given, default=True),
+        URL_ENCODE: _flag(url_encode, URL_ENCODE, given, default=False),
         "hoodie.datasource.write.drop.partition.columns": "false",
         "hoodie.table.timeline.timezone": "UTC",
         **keys.properties(version),
@@ -135,6 +147,34 @@ def _check_schema(descriptor: TableDescriptor) -> None:
     for name in descriptor.ordering:
         if isinstance(schema.find(name), Time):
             raise Invalid(f"order_by names {name!r}, a time of day.", column=name)
+
+
+def _flag(value: bool | None, key: str, given: Mapping[str, str], *, default: bool) -> str:
+    if value is None and key in given:
+        try:
+            value = parse_bool(given[key])
+        except ValueError as cause:
+            raise Invalid(
+                f"{key} is {given[key]!r}.", next_step="Allowed: true or false."
+            ) from cause
+    return str(default if value is None else value).lower()
+
+
+def _given_generator(given: Mapping[str, str]) -> KeyGenerator | None:
+    named = KEY_GENERATOR_TYPE in given or KEY_GENERATOR_CLASS in given
+    return key_generator_of(given) if named else None
+
+
+def _given_mode(given: Mapping[str, str]) -> MergeMode | None:
+    text = given.get(MODE)
+    if text is None:
+        return None
+    try:
+        return MergeMode(text.upper())
+    except ValueError as cause:
+        raise Invalid(
+            f"{MODE} is {text!r}.", next_step=f"Allowed: {', '.join(MergeMode)}."
+        ) from cause
 
 
 def _default_mode(ordering: tuple[str, ...]) -> MergeMode:

@@ -41,9 +41,9 @@ class CreateOptions(TypedDict, total=False):
     #: ``EVENT_TIME_ORDERING`` (default with ``order_by``) or ``COMMIT_TIME_ORDERING``.
     merge_mode: str | None
     #: Whether partition folders are named ``column=value``; default True.
-    hive_style: bool
+    hive_style: bool | None
     #: Whether values in partition paths are escaped as Hive does; default False.
-    url_encode: bool
+    url_encode: bool | None
     #: ``SIMPLE``, ``COMPLEX``, ``NON_PARTITION``, ``TIMESTAMP`` or ``CUSTOM``; default by columns.
     key_generator: str | None
     #: Further entries for ``hoodie.properties``.
@@ -97,8 +97,8 @@ def plan_table(
         descriptor,
         version=details.get("version", 9),
         merge_mode=_optional(MergeMode, "merge_mode", details.get("merge_mode")),
-        hive_style=details.get("hive_style", True),
-        url_encode=details.get("url_encode", False),
+        hive_style=details.get("hive_style"),
+        url_encode=details.get("url_encode"),
         key_generator=_optional(KeyGenerator, "key_generator", details.get("key_generator")),
         index=_optional(IndexKind, "index", details.get("index")),
         buckets=details.get("buckets"),
