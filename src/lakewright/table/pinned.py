@@ -1,14 +1,27 @@
 """A table at one moment, for writers: every task builds on the same slices, wherever it runs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
+from lakewright.format.hudi.partition_metadata import PARTITION_METADATA_NAMES
 from lakewright.model.files import FileSlice
+from lakewright.model.instant import Action
 from lakewright.table.horizon import see_at
+from lakewright.table.reader.names import NameHistory, name_history
 from lakewright.table.slicing import Listing, latest_slices
 from lakewright.table.state import TableState
 from lakewright.table.visibility import Visibility
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFiles:
+    """The latest slice of each live group of a partition, and whether Java would find it."""
+
+    partition: str
+    slices: Sequence[FileSlice]
+    has_metadata: bool
 
 
 @dataclass(frozen=True)
@@ -22,15 +35,44 @@ class PinnedTable:
         """What of the history counts."""
         return see_at(self.state, None)
 
+    @cached_property
+    def names(self) -> NameHistory:
+        """What older files call the columns of the table."""
+        return name_history(self.state)
+
+    @cached_property
+    def clustering(self) -> Mapping[str, frozenset[str]]:
+        """By partition, the file ids that an unfinished clustering is about to replace."""
+        found: dict[str, frozenset[str]] = {}
+        for instant in self.state.timeline.pending():
+            if instant.action not in (Action.CLUSTERING, Action.REPLACECOMMIT):
+                continue
+            plan = self.state.timeline.plan(instant)
+            if not isinstance(plan, ReplacePlan) or plan.clustering is None:
+                continue
+            for group in plan.clustering.groups:
+                for piece in group.slices:
+                    held = found.get(piece.partition, frozenset())
+                    found[piece.partition] = held | {piece.file_id}
+        return found
+
     def slices(self, partition: str) -> Sequence[FileSlice]:
         """List a partition and return the latest slice of each of its live groups.
 
         The answer is not remembered: a task asks once per partition that it meets.
         """
+        return self.files(partition).slices
+
+    def files(self, partition: str) -> PartitionFiles:
+        """List a partition: its slices, and whether it has Hudi's metadata file."""
         prefix = len(partition) + 1 if partition else 0
-        files = [(f.path[prefix:], f.size) for f in self.state.storage.list(partition)]
-        names, sizes = [name for name, _ in files], [size for _, size in files]
-        return latest_slices(Listing(partition, names, sizes), self.visible)
+        names, sizes = [], []
+        for file in self.state.storage.list(partition):
+            names.append(file.path[prefix:])
+            sizes.append(file.size)
+        slices = latest_slices(Listing(partition, names, sizes), self.visible)
+        known = not PARTITION_METADATA_NAMES.isdisjoint(names)
+        return PartitionFiles(partition, slices, known)
 
     def __reduce__(self) -> tuple[object, ...]:
         # What was worked out here is worked out again there: it holds functions.

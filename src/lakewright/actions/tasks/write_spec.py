@@ -16,7 +16,6 @@ from lakewright.storage.open import cached_storage
 from lakewright.storage.port import Storage
 from lakewright.table.pinned import PinnedTable
 
-
 #: Columns that rows on their way to files may carry, and files never hold. A row marked by
 #: ``ROUTE_DELETE`` deletes its key in its partition whatever is stored there.
 ROUTE_DELETE = "_lakewright_delete"
@@ -27,6 +26,7 @@ ROUTE_PARTITION = "_lakewright_partition"
 ROUTE_GROUP = "_lakewright_group"
 ROUTE_POSITION = "_lakewright_position"
 ROUTE_COLUMNS = (ROUTE_DELETE, ROUTE_PARTITION, ROUTE_GROUP, ROUTE_POSITION)
+
 
 @dataclass(frozen=True, slots=True)
 class WriteSpec:

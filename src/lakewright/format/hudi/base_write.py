@@ -41,9 +41,10 @@ class BaseFileSpec:
     """What a base file is, besides its rows.
 
     ``schema`` is the table's without meta columns; ``name`` and ``namespace`` those of its Avro
-    record. ``task`` is the first number of the write token, which sequence numbers repeat.
-    ``keys`` are the columns that make up the record key. Without ``meta`` the file has no meta
-    columns, no key range and no bloom filter.
+    record. ``task`` is the first number of the write token, which sequence numbers repeat;
+    rows that have none count from ``first``. ``keys`` are the columns that make up the record
+    key. ``bloom`` is the kind and text of a filter that knows every key of the file already.
+    Without ``meta`` the file has no meta columns, no key range and no bloom filter.
     """
 
     schema: Struct
@@ -56,7 +57,9 @@ class BaseFileSpec:
     keys: tuple[str, ...] = ()
     meta: bool = True
     bloom_kind: str = DYNAMIC
+    bloom: tuple[str, str] | None = None
     row_group_bytes: int = ROW_GROUP_BYTES
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ class _BaseFile:
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
         self._rows = 0
+        self._numbered = spec.first
         self._bloom = BloomBuilder()
         self._bounds: tuple[str, str] | None = None
         meta = [pa.field(name, _META_TYPES[name]) for name in META_COLUMNS] if spec.meta else []
@@ -140,19 +144,20 @@ class _BaseFile:
         keys = batch.column(RECORD_KEY).cast(pa.string())
         if keys.null_count:
             raise Invalid(f"{keys.null_count} rows have no record key.")
-        self._bloom.add(keys)
+        if self._spec.bloom is None:
+            self._bloom.add(keys)
         self._bounds = _wider(self._bounds, key_bounds(keys))
         return [
             self._commit_times(batch),
             self._sequence(batch),
             keys,
-            _constant(self._spec.partition, rows),
-            _constant(self._spec.file_name, rows),
+            constant(self._spec.partition, rows),
+            constant(self._spec.file_name, rows),
         ]
 
     def _commit_times(self, batch: pa.RecordBatch) -> pa.Array:
         if COMMIT_TIME not in batch.schema.names:
-            return _constant(self._spec.instant, batch.num_rows)
+            return constant(self._spec.instant, batch.num_rows)
         times = batch.column(COMMIT_TIME).cast(pa.string())
         return pc.fill_null(times, self._spec.instant).dictionary_encode()
 
@@ -162,9 +167,9 @@ class _BaseFile:
             old = batch.column(COMMIT_SEQNO).cast(pa.string())
             if not old.null_count:
                 return old
-        numbers = pa.array(np.arange(self._rows, self._rows + batch.num_rows)).cast(pa.string())
-        prefix = f"{self._spec.instant}_{self._spec.task}_"
-        new = pc.binary_join_element_wise(prefix, numbers, "")
+        count, first = batch.num_rows, self._numbered
+        self._numbered += count
+        new = sequence_numbers(self._spec.instant, self._spec.task, first, count)
         return new if old is None else pc.coalesce(old, new)
 
     def _footer(self) -> dict[str, str]:
@@ -174,7 +179,9 @@ class _BaseFile:
             AVRO_SCHEMA: to_avro_schema(struct, spec.name, spec.namespace),
             "writer.model.name": "avro",
         }
-        if spec.meta:
+        if spec.meta and spec.bloom is not None:
+            footer |= {BLOOM_KIND: spec.bloom[0], BLOOM: spec.bloom[1]}
+        elif spec.meta:
             bloom = self._bloom.build(spec.bloom_kind)
             footer |= {BLOOM_KIND: bloom.kind, BLOOM: bloom.encode()}
         if self._bounds is not None:
@@ -191,7 +198,13 @@ _META_TYPES = {
 }
 
 
-def _constant(value: str, rows: int) -> pa.Array:
+def sequence_numbers(instant: str, task: int, first: int, count: int) -> pa.Array:
+    """Return the sequence numbers of so many new rows of a task."""
+    numbers = pa.array(np.arange(first, first + count)).cast(pa.string())
+    return pc.binary_join_element_wise(f"{instant}_{task}_", numbers, "")
+
+
+def constant(value: str, rows: int) -> pa.Array:
     """Return a column of one value that takes no room."""
     indices = pa.array(np.zeros(rows, np.int32))
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()))

@@ -1,0 +1,132 @@
+"""The tasks of a write: rows in, files out, nothing visible until the commit."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from lakewright.actions.executor import Attempt
+from lakewright.actions.tasks.write_global import plan_global
+from lakewright.actions.tasks.write_group import write_group
+from lakewright.actions.tasks.write_lookup import looks_up
+from lakewright.actions.tasks.write_plan import Planner, apart
+from lakewright.actions.tasks.write_prepare import Place, Preparer
+from lakewright.actions.tasks.write_shelf import Shelf
+from lakewright.actions.tasks.write_spec import (
+    FileWritten,
+    GroupWork,
+    KeysToDelete,
+    WriteSpec,
+)
+from lakewright.format.hudi.base_write import constant
+from lakewright.model.schema import PARTITION_PATH, RECORD_KEY
+from lakewright.storage.streams import map_bounded
+
+__all__ = ["plan_groups", "stream_groups", "write_group", "write_stream"]
+
+#: Rows that are split at a time: large enough that few pieces are left of many groups, small
+#: enough that copying them stays in the cache.
+_SPLIT_ROWS = 256 << 10
+
+
+def plan_groups(
+    spec: WriteSpec, rows: pa.Table | None, deletes: KeysToDelete | None = None
+) -> Iterator[GroupWork]:
+    """Say what happens to each file group, given all rows and deletes of a write."""
+    batches: list[pa.RecordBatch] = []
+    if rows is not None:
+        batches += rows.combine_chunks().to_batches(max_chunksize=_SPLIT_ROWS)
+    preparer = Preparer(spec, 0)
+    with Shelf(_ENDLESS) as shelf:
+        for pieces in map_bounded(preparer.pieces, batches, threads=pa.cpu_count()):
+            for piece in pieces:
+                shelf.put(piece)
+        gone = Shelf(_ENDLESS)
+        if deletes is not None and len(deletes):
+            for piece in preparer.deletes(deletes):
+                gone.put(piece)
+        yield from _works(spec, shelf, gone)
+
+
+def stream_groups(
+    spec: WriteSpec, batches: Iterable[pa.RecordBatch], attempt: Attempt
+) -> Iterator[GroupWork]:
+    """Say what happens to each file group, given the rows of one task.
+
+    All rows are taken in before the first group is named. The rows of a group are loaded when
+    it is; whoever holds several groups at once holds their rows.
+    """
+    preparer = Preparer(spec, attempt.task)
+    with Shelf(spec.settings.spill_bytes) as shelf:
+        large = _gathered(batches)
+        for pieces in map_bounded(preparer.pieces, large, threads=pa.cpu_count()):
+            for piece in pieces:
+                shelf.put(piece)
+        yield from _works(spec, shelf, Shelf(_ENDLESS))
+
+
+def write_stream(
+    spec: WriteSpec, batches: Iterable[pa.RecordBatch], attempt: Attempt
+) -> Iterator[FileWritten]:
+    """Write the rows of one task, group after group."""
+    for work in stream_groups(spec, batches, attempt):
+        yield from write_group(spec, work, attempt)
+
+
+_ENDLESS = 1 << 62
+
+
+def _works(spec: WriteSpec, shelf: Shelf, gone: Shelf) -> Iterator[GroupWork]:
+    places = sorted({*shelf.places(), *gone.places()})
+    unrouted = all(not inner for _, inner in places)
+    if spec.layout.kind.is_global and looks_up(spec) and unrouted:
+        yield from _everywhere(spec, shelf, gone, places)
+        return
+    planner = Planner(spec)
+    for place in places:
+        yield from planner.works(place, shelf.take(place), _keys(gone.take(place)))
+
+
+def _everywhere(
+    spec: WriteSpec, shelf: Shelf, gone: Shelf, places: Sequence[Place]
+) -> Iterator[GroupWork]:
+    """Plan over all partitions at once: a key may lie in any of them."""
+    rows: list[pa.Table] = []
+    keys: list[pa.Array] = []
+    for place in places:
+        taken, deletes = apart(spec, shelf.take(place), _keys(gone.take(place)))
+        if taken is not None and taken.num_rows:
+            path = constant(place[0], taken.num_rows).dictionary_decode()
+            rows.append(taken.append_column(PARTITION_PATH, path))
+        if deletes is not None:
+            keys.append(deletes)
+    every = pa.chunked_array(keys, pa.string()).unique() if keys else None
+    if rows or every is not None:
+        yield from plan_global(spec, pa.concat_tables(rows) if rows else None, every)
+
+
+def _keys(rows: pa.Table | None) -> pa.Array | None:
+    return None if rows is None else rows.column(RECORD_KEY).combine_chunks()
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Put small batches together, and cut large ones, to what is split at a time."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        for part in _cut(batch):
+            waiting.append(part)
+            rows += part.num_rows
+            if rows >= _SPLIT_ROWS:
+                yield _one(waiting)
+                waiting, rows = [], 0
+    if waiting:
+        yield _one(waiting)
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for start in range(0, batch.num_rows, _SPLIT_ROWS):
+        yield batch.slice(start, _SPLIT_ROWS)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -1,0 +1,28 @@
+"""What happens to one file group: a new base file, the next one, or a log."""
+
+from lakewright.actions.executor import Attempt
+from lakewright.actions.tasks.write_log import write_log
+from lakewright.actions.tasks.write_merge import write_merged
+from lakewright.actions.tasks.write_new import write_new
+from lakewright.actions.tasks.write_spec import FileWritten, GroupWork, WriteSpec
+from lakewright.model.table import TableType
+
+
+def write_group(spec: WriteSpec, work: GroupWork, attempt: Attempt) -> tuple[FileWritten, ...]:
+    """Write the files of one group; none where nothing of it changes.
+
+    A new group, or one without files, gets a base file (tables without buckets: several where
+    one would become too large). A group of a copy-on-write table gets its next base file, one
+    of a merge-on-read table a log; a small base file without logs takes inserts of a table
+    without buckets by being written anew.
+    """
+    piece = work.slice
+    if piece is None:
+        return tuple(write_new(spec, work, attempt))
+    grows = work.insert_only and spec.layout.buckets is None and not piece.logs
+    rewritten = spec.config.table_type is TableType.COPY_ON_WRITE or grows
+    if rewritten and piece.base is not None:
+        made = write_merged(spec, work, piece.base, attempt)
+    else:
+        made = write_log(spec, work, piece, attempt)
+    return () if made is None else (made,)

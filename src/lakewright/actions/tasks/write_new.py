@@ -1,0 +1,141 @@
+"""New file groups: rows into base files, in the order in which they come."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+
+from lakewright.actions.executor import Attempt
+from lakewright.actions.tasks.write_files import (
+    first_number,
+    in_partition,
+    new_file,
+    record_name,
+)
+from lakewright.actions.tasks.write_spec import FileWritten, GroupWork, WriteSpec
+from lakewright.format.hudi.base_write import (
+    ROW_GROUP_BYTES,
+    BaseFileSpec,
+    WrittenBase,
+    write_base,
+)
+from lakewright.format.hudi.file_names import base_file_name
+from lakewright.format.hudi.metadata.commit import WriteStat
+from lakewright.table.merge.combine import incoming_deletes
+from lakewright.table.merge.policy import MergePolicy
+from lakewright.timeline.markers import MarkerKind
+
+#: What a write stat says of a group that had no commit before.
+NO_COMMIT = "null"
+
+
+def write_new(spec: WriteSpec, work: GroupWork, attempt: Attempt) -> Iterator[FileWritten]:
+    """Write the rows of a new group; rows that delete find nothing to delete and are left out.
+
+    A table without buckets gets several groups where one file would become too large: their ids
+    differ in the last number.
+    """
+    if work.rows is None:
+        return
+    rows = live_rows(work.rows, MergePolicy.of(spec.config))
+    if not rows.num_rows:
+        return
+    limit = None if spec.layout.buckets is not None else spec.settings.max_file
+    row_group = ROW_GROUP_BYTES if limit is None else min(ROW_GROUP_BYTES, limit)
+    waiting = deque(_pieces(rows, row_group))
+    number = 0
+    while waiting:
+        file_id = work.group.file_id if not number else _sibling(work.group.file_id, number)
+        yield _write_one(spec, work, attempt, file_id, waiting, limit)
+        number += 1
+
+
+def live_rows(rows: pa.Table, policy: MergePolicy) -> pa.Table:
+    """Return the rows that do not delete."""
+    deleted, _ = incoming_deletes(rows, policy)
+    return rows.filter(pa.array(~deleted)) if deleted.any() else rows
+
+
+def base_spec(
+    spec: WriteSpec,
+    partition: str,
+    name: str,
+    task: int,
+    rows: int,
+    bloom: tuple[str, str] | None = None,
+) -> BaseFileSpec:
+    """Return how a base file of this write looks; ``rows`` bounds the rows new in it."""
+    record, space = record_name(spec.config.name)
+    return BaseFileSpec(
+        schema=spec.schema,
+        name=record,
+        namespace=space,
+        file_name=name,
+        partition=partition,
+        instant=spec.instant,
+        task=task,
+        keys=spec.config.record_key,
+        meta=spec.config.populate_meta_fields,
+        bloom=bloom,
+        first=first_number(rows),
+    )
+
+
+def _write_one(
+    spec: WriteSpec,
+    work: GroupWork,
+    attempt: Attempt,
+    file_id: str,
+    waiting: deque[pa.RecordBatch],
+    limit: int | None,
+) -> FileWritten:
+    partition = work.group.partition
+    name = base_file_name(file_id, attempt.token, spec.instant)
+    path = in_partition(partition, name)
+    file = base_spec(spec, partition, name, attempt.task, sum(b.num_rows for b in waiting))
+    with new_file(
+        spec, path, partition, MarkerKind.CREATE, partition_known=work.partition_known
+    ) as sink:
+        written = write_base(sink, _until_full(sink, waiting, limit), file)
+        size = sink.tell()
+    stat = WriteStat(
+        file_id=file_id,
+        path=path,
+        prev_commit=NO_COMMIT,
+        num_writes=written.rows,
+        num_inserts=written.rows,
+        total_write_bytes=size,
+        file_size_in_bytes=size,
+        partition_path=partition,
+    )
+    return FileWritten(partition, stat, inserted=written.rows, key_range=_bounds(written))
+
+
+def _bounds(written: WrittenBase) -> tuple[str, str] | None:
+    if written.min_key is None or written.max_key is None:
+        return None
+    return written.min_key, written.max_key
+
+
+def _pieces(rows: pa.Table, row_group: int) -> Iterable[pa.RecordBatch]:
+    """Cut rows into batches of about one row group each, or smaller where they are already."""
+    per_row = max(1, rows.nbytes // max(rows.num_rows, 1))
+    return rows.to_batches(max_chunksize=max(1, int(np.ceil(row_group / per_row))))
+
+
+def _until_full(
+    sink: IO[bytes], waiting: deque[pa.RecordBatch], limit: int | None
+) -> Iterator[pa.RecordBatch]:
+    # Written bytes are known once a row group is closed, which happens between two batches.
+    yield waiting.popleft()
+    while waiting and (limit is None or sink.tell() < limit):
+        yield waiting.popleft()
+
+
+def _sibling(file_id: str, number: int) -> str:
+    stem, dash, tail = file_id.rpartition("-")
+    if dash and tail.isdigit() and len(tail) < 4:
+        return f"{stem}-{int(tail) + number}"
+    return f"{file_id}-{number}"

@@ -1,0 +1,161 @@
+"""From the rows of a user to rows with keys and partitions, split by where they go."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import Lock
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewright.actions.tasks.write_spec import (
+    ROUTE_DELETE,
+    ROUTE_GROUP,
+    ROUTE_PARTITION,
+    ROUTE_POSITION,
+    KeysToDelete,
+    WriteSpec,
+)
+from lakewright.format.arrow.evolve import conform
+from lakewright.format.arrow.schema import to_arrow_schema
+from lakewright.format.hudi.bucket_hash import bucket_of
+from lakewright.format.hudi.key_columns import KeyMaker
+from lakewright.model.schema import PARTITION_PATH, RECORD_KEY
+from lakewright.model.writing import Operation
+
+#: A partition and what divides it: a bucket (eight digits), a file id, or nothing yet.
+Place: TypeAlias = tuple[str, str]
+
+#: Numbers below this sort in one pass.
+_NARROW = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """Rows that go to one place; deletes and known positions are columns of them."""
+
+    place: Place
+    rows: pa.RecordBatch
+
+
+class Preparer:
+    """Prepares the batches of one task; may be used from several threads."""
+
+    def __init__(self, spec: WriteSpec, task: int) -> None:
+        self._spec = spec
+        self._task = task
+        self._keys = KeyMaker.of(spec.config, spec.schema)
+        self._target = to_arrow_schema(spec.schema)
+        self._only_keys = spec.operation is Operation.DELETE
+        self._lock = Lock()
+        self._made = 0
+
+    def pieces(self, batch: pa.RecordBatch) -> list[Piece]:
+        """Return the rows of a batch by place, each with key, columns and marks."""
+        rows, partitions = self._prepare(batch)
+        if ROUTE_GROUP in batch.schema.names:
+            groups = _coded(batch.column(ROUTE_GROUP))
+            names = groups.dictionary.to_pylist()
+            codes = groups.indices.to_numpy(zero_copy_only=False)
+        elif self._spec.layout.buckets is not None:
+            names, codes = self._buckets(rows.column(RECORD_KEY))
+        else:
+            names, codes = [""], None
+        return list(_split(rows, partitions, names, codes))
+
+    def deletes(self, gone: KeysToDelete) -> list[Piece]:
+        """Return keys to delete by place."""
+        rows = pa.RecordBatch.from_pydict({RECORD_KEY: gone.keys.cast(pa.string())})
+        names, codes = [""], None
+        if self._spec.layout.buckets is not None:
+            names, codes = self._buckets(rows.column(RECORD_KEY))
+        return list(_split(rows, _coded(gone.partitions), names, codes))
+
+    def _buckets(self, keys: pa.Array) -> tuple[list[str], npt.NDArray[np.int32]]:
+        layout = self._spec.layout
+        count = layout.buckets or 1
+        fields = layout.hash_fields or self._spec.config.record_key
+        return [f"{number:08d}" for number in range(count)], bucket_of(keys, fields, count)
+
+    def _prepare(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.DictionaryArray]:
+        names = batch.schema.names
+        data = self._conformed(batch)
+        if RECORD_KEY in names:
+            keys = batch.column(RECORD_KEY).cast(pa.string())
+        elif self._keys.generated:
+            keys = self._keys.generated_keys(
+                self._spec.instant, self._task, self._take(len(batch)), len(batch)
+            )
+        else:
+            keys = self._keys.keys(data)
+        path = ROUTE_PARTITION if ROUTE_PARTITION in names else PARTITION_PATH
+        partitions = _coded(batch.column(path)) if path in names else self._keys.partitions(data)
+        columns = {RECORD_KEY: keys}
+        if not self._only_keys:
+            columns |= dict(zip(data.schema.names, data.columns, strict=True))
+        for mark in (ROUTE_DELETE, ROUTE_POSITION):
+            if mark in names:
+                columns[mark] = batch.column(mark)
+        return pa.RecordBatch.from_pydict(columns), partitions
+
+    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        target = self._target
+        if self._only_keys:
+            target = pa.schema([f for f in target if f.name in batch.schema.names])
+        return conform(batch, target)
+
+    def _take(self, rows: int) -> int:
+        with self._lock:
+            first = self._made
+            self._made += rows
+        return first
+
+
+def _coded(column: pa.Array) -> pa.DictionaryArray:
+    if pa.types.is_dictionary(column.type):
+        return column
+    return column.cast(pa.string()).dictionary_encode()
+
+
+def _split(
+    rows: pa.RecordBatch,
+    partitions: pa.DictionaryArray,
+    names: list[str],
+    codes: npt.NDArray[np.int32] | None,
+) -> Iterator[Piece]:
+    """Cut rows by small numbers: one stable sort and one copy of the batch, then slices of it."""
+    if not rows.num_rows:
+        return
+    paths = partitions.dictionary.to_pylist()
+    numbers = partitions.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    if codes is not None:
+        numbers = numbers * len(names) + codes
+    wide = len(paths) * len(names)
+    if wide <= _NARROW:
+        counts = np.bincount(numbers, minlength=wide)
+        present = np.flatnonzero(counts)
+        sizes = counts[present]
+        numbers = numbers.astype(np.uint16)
+    else:
+        present, sizes = np.unique(numbers, return_counts=True)
+    if len(present) > 1:
+        rows = rows.take(pa.array(np.argsort(numbers, kind="stable")))
+    start = 0
+    for number, size in zip(present.tolist(), sizes.tolist(), strict=True):
+        place = (paths[number // len(names)], names[number % len(names)])
+        yield Piece(place, rows.slice(start, size))
+        start += size
+
+
+def marked(rows: pa.Table) -> tuple[pa.Table, pa.Array | None]:
+    """Take rows that delete their key out of the others; return both, keys for the deletes."""
+    if ROUTE_DELETE not in rows.schema.names:
+        return rows, None
+    flags = pc.fill_null(rows.column(ROUTE_DELETE), False)
+    rest = rows.drop_columns([ROUTE_DELETE])
+    if not pc.any(flags).as_py():
+        return rest, None
+    gone = rest.column(RECORD_KEY).filter(flags).combine_chunks().unique()
+    return rest.filter(pc.invert(flags)), gone

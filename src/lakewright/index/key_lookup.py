@@ -1,0 +1,103 @@
+"""Looking keys up in one file slice: footer first, key column only where it may hold some."""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewright.format.arrow.texts import texts_of
+from lakewright.format.hudi.base_file import BaseFileReader, open_base
+from lakewright.format.hudi.base_footer import BaseFooter
+from lakewright.format.hudi.bloom import parse_bloom
+from lakewright.model.errors import Corrupt, Unsupported
+from lakewright.model.files import BaseFile, FileSlice
+from lakewright.model.schema import RECORD_KEY, STRING, Field, Struct
+from lakewright.table.pinned import PinnedTable
+from lakewright.table.reader.keys import key_columns, record_keys
+from lakewright.table.reader.slice_reader import FileSliceReader
+
+Places = npt.NDArray[np.int64]
+
+#: The least first byte of letters whose order Java and UTF-8 do not agree on.
+_DISPUTED = 0xEE
+#: A filter is asked where the keys are at most this part of the file's rows: a look at the file
+#: costs about as much per row as a question costs per key.
+_WORTH_ASKING = 0.5
+_ROWS = 1 << 20
+
+
+def find_keys(pinned: PinnedTable, piece: FileSlice, keys: pa.Array) -> tuple[Places, Places]:
+    """Return which of the keys are in a slice, and their rows in its base file.
+
+    As in Hudi, the base file decides where there is one; logs of such a slice only change what
+    is in it. A slice of logs alone is read whole, and its rows have no place (-1).
+    """
+    if piece.base is not None:
+        return _in_base(pinned, piece.base, keys)
+    reader = FileSliceReader.of(pinned.state).only(keys)
+    reader = reader.project(Struct((Field(RECORD_KEY, STRING),)))
+    parts = [batch.column(0) for batch in reader.open(piece)]
+    found = pc.is_in(keys, value_set=pa.chunked_array(parts, pa.string()).combine_chunks())
+    rows = np.flatnonzero(found.to_numpy(zero_copy_only=False))
+    return rows, np.full(len(rows), -1, np.int64)
+
+
+def _in_base(pinned: PinnedTable, base: BaseFile, keys: pa.Array) -> tuple[Places, Places]:
+    with open_base(pinned.state.storage, base.path, base.size) as reader:
+        candidates = _candidates(reader.footer, keys)
+        if not len(candidates):
+            return candidates, candidates
+        some = keys if len(candidates) == len(keys) else keys.take(pa.array(candidates))
+        positions = _positions(pinned, reader, base, some)
+    found = np.flatnonzero(positions >= 0)
+    return candidates[found], positions[found]
+
+
+def _candidates(footer: BaseFooter, keys: pa.Array) -> Places:
+    """Return the keys that the footer does not rule out."""
+    rows: Places = np.arange(len(keys))
+    if not footer.num_rows:
+        return rows[:0]
+    if footer.key_range is not None and _agreed(footer.key_range, keys):
+        low, high = (pa.scalar(bound, pa.string()) for bound in footer.key_range)
+        within = pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))
+        rows = np.flatnonzero(within.to_numpy(zero_copy_only=False))
+    if not len(rows) or footer.bloom is None or len(rows) > footer.num_rows * _WORTH_ASKING:
+        return rows
+    try:
+        bloom = parse_bloom(*footer.bloom, footer.path)
+    except (Corrupt, Unsupported):
+        return rows  # a filter that cannot be read rules nothing out
+    some = keys if len(rows) == len(keys) else keys.take(pa.array(rows))
+    return rows[bloom.contains(some)]
+
+
+def _agreed(bounds: tuple[str, str], keys: pa.Array) -> bool:
+    """Whether bytes sort as Java sorts: true unless letters beyond most scripts occur."""
+    if any(ord(letter) >= 0xE000 for bound in bounds for letter in bound):
+        return False
+    texts = texts_of(keys)
+    if not len(texts):
+        return True
+    used = texts.data[texts.start[0] : texts.start[-1] + texts.size[-1]]
+    return not bool(np.any(used >= _DISPUTED))
+
+
+def _positions(
+    pinned: PinnedTable, reader: BaseFileReader, base: BaseFile, keys: pa.Array
+) -> Places:
+    """Return the first row of each key in the file, -1 where it has none."""
+    config = pinned.state.config
+    names = pinned.names.at(base.instant)
+    columns = key_columns(config)
+    places = np.full(len(keys), -1, np.int64)
+    start = 0
+    for batch in reader.iter_batches(names.in_file(columns), batch_rows=_ROWS):
+        stored = record_keys(names.in_table(batch, columns), config, reader.path)
+        found = pc.index_in(stored, value_set=keys)
+        rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))[::-1]
+        which = found.drop_null().to_numpy().astype(np.int64)[::-1]
+        fresh = places[which] < 0
+        places[which[fresh]] = rows[fresh] + start
+        start += batch.num_rows
+    return places
