@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Unsupported,
     )
     from lakewright.model.expression.build import col, lit
+    from lakewright.model.writing import Operation, PartitionWritten, WriteResult
     from lakewright.table.merge.merger import RecordMerger, register_merger
 
 __version__ = VERSION
@@ -75,6 +76,9 @@ _HOME = {
     "Unsupported": "model.errors",
     "col": "model.expression.build",
     "lit": "model.expression.build",
+    "Operation": "model.writing",
+    "PartitionWritten": "model.writing",
+    "WriteResult": "model.writing",
     "RecordMerger": "table.merge.merger",
     "register_merger": "table.merge.merger",
 }
@@ -87,9 +91,12 @@ __all__ = [  # noqa: RUF022 - the order of the guide: doors first, then nouns, t
     "lit",
     "register_merger",
     "Lake",
+    "Operation",
+    "PartitionWritten",
     "RecordMerger",
     "Scan",
     "Table",
+    "WriteResult",
     "AlreadyExists",
     "CommitStateUnknown",
     "Conflict",

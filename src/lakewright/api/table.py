@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakewright.actions.fsck import FsckReport, fsck
 from lakewright.actions.scan import ScanRequest
 from lakewright.api.scan import Scan
+from lakewright.api.writing import Writable
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.model.errors import Invalid
 from lakewright.model.expression.nodes import Expression
@@ -31,7 +32,7 @@ _MODES = {
 }
 
 
-class Table:
+class Table(Writable):
     """One table. Every call looks at the table anew, so that it sees what others wrote meanwhile.
 
     What must not move while it is used (a ``Scan``, a ``TimelineView``) is pinned when it is made.
@@ -54,9 +55,6 @@ class Table:
     def name(self) -> str:
         """The table's name in its catalog; by path, the last segment of the path."""
         return self._name
-
-    def _state(self) -> TableState:
-        return open_state(self._storage)
 
     @property
     def definition(self) -> TableDef:

@@ -16,7 +16,6 @@ from lakewright.actions.write.result import (
     schema_entries,
     write_result,
 )
-from lakewright.format.hudi.metadata.replace_plan import ReplacePlan, encode_replace_plan
 from lakewright.format.hudi.properties import update_properties
 from lakewright.index.layout import BUCKETS, HASH_FIELDS, INDEX_TYPE, IndexLayout
 from lakewright.model.errors import CommitStateUnknown, Conflict
@@ -28,6 +27,7 @@ from lakewright.table.evolution import stored_schema, written_schema
 from lakewright.table.pinned import PinnedTable
 from lakewright.table.state import TableState
 from lakewright.timeline.committing import Committer, Guard, Rivals, Ticket
+from lakewright.timeline.locks.choose import open_lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +49,28 @@ class BegunWrite:
 
 
 def begin_write(
-    state: TableState, request: WriteRequest[R], schema: Struct, committer: Committer
+    state: TableState,
+    request: WriteRequest[R],
+    schema: Struct,
+    committer: Committer,
+    *,
+    detached: bool = False,
 ) -> BegunWrite:
     """Begin a write that leaves the table with ``schema``.
 
     The table is opened anew once the instant is taken: what took effect before then is built
     on, and what takes effect later is found by the conflict check. A table that is not the one
-    that was checked any more (another version, another schema) is a ``Conflict``.
+    that was checked any more (another version, another schema) is a ``Conflict``. ``detached``
+    is for a write whose end is another process's affair.
     """
     layout = admit(state, request.options)
     if not layout.stored and (layout.buckets is not None or INDEX_TYPE.given(request.options)):
-        _store_index(state, layout)
-    replaces = request.operation.replaces
+        _store_index(state, layout, write_options(state, request))
     ticket = committer.begin(
         _action(state, request),
         request.operation.value,
         instant=request.instant,
-        plan=encode_replace_plan(ReplacePlan()) if replaces else b"",
+        detached=detached,
     )
     with abandoned_on_error(committer, ticket):
         fresh = state.refresh()
@@ -134,7 +139,7 @@ def _action(state: TableState, request: WriteRequest[R]) -> Action:
     return Action.COMMIT
 
 
-def _store_index(state: TableState, layout: IndexLayout) -> None:
+def _store_index(state: TableState, layout: IndexLayout, options: Mapping[str, str]) -> None:
     """Write the index that the caller gave into the table's properties.
 
     It is done before the write begins: a crash between the two leaves a table that says how it
@@ -145,7 +150,8 @@ def _store_index(state: TableState, layout: IndexLayout) -> None:
         changes[BUCKETS.key] = str(layout.buckets)
         if layout.hash_fields:
             changes[HASH_FIELDS.key] = ",".join(layout.hash_fields)
-    update_properties(state.storage, changes)
+    with open_lock(state.storage, options).acquire():
+        update_properties(state.storage, changes)
 
 
 def _check_unchanged(before: TableState, after: TableState, schema: Struct) -> None:

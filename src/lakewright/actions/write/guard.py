@@ -1,17 +1,15 @@
-"""Conflicts that file ids do not show: two first writers of a bucket, or of a key."""
+"""Conflicts that file ids do not show: two writers that both add a key."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lakewright.actions.tasks.write_spec import FileWritten
 from lakewright.format.hudi.base_footer import read_footer
 from lakewright.format.hudi.base_pruning import java_order
-from lakewright.format.hudi.bucket_hash import bucket_number
 from lakewright.format.hudi.file_names import base_file
 from lakewright.format.hudi.metadata.commit import CommitMetadata, WriteStat
 from lakewright.index.layout import IndexLayout
-from lakewright.model.errors import Conflict, Invalid, NotFound
+from lakewright.model.errors import Conflict, NotFound
 from lakewright.model.instant import Instant
 from lakewright.storage.port import Storage
 from lakewright.timeline.committing import Rivals
@@ -24,38 +22,23 @@ _MAINTENANCE = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
 
 
 @dataclass(frozen=True, slots=True)
-class WriteGuard:
+class KeyGuard:
     """Looks at the writes that took effect since ours began; raises ``Conflict``.
 
-    ``buckets`` are those that we wrote, by partition: a bucket has one file group, so that two
-    writers that both made its first one must not both win. ``inserted`` are the ranges of keys
-    that we found nowhere and added, by partition (under the empty path where keys are unique in
-    the whole table): a rival that added a key of that range may have added the same.
+    ``inserted`` are the ranges of keys that we found nowhere and added, by partition (under the
+    empty path where keys are unique in the whole table): a rival that added a key of that range
+    may have added the same. That both touch a file group, or a bucket, is found by the committer.
     """
 
     storage: Storage
-    buckets: Mapping[str, frozenset[int]] = field(default_factory=dict)
     inserted: Mapping[str, KeyRange] = field(default_factory=dict)
     whole_table: bool = False
 
     def __call__(self, rivals: Rivals) -> None:
         """Compare with each rival."""
-        for instant, body in rivals:
-            self._compare_buckets(instant, body)
-            if self.inserted:
+        if self.inserted:
+            for instant, body in rivals:
                 self._compare_keys(instant, body)
-
-    def _compare_buckets(self, instant: Instant, body: CommitMetadata) -> None:
-        for partition, ours in self.buckets.items():
-            theirs = {bucket_number(s.file_id) for s in body.write_stats.get(partition, ())}
-            if both := sorted(ours & theirs):
-                raise Conflict(
-                    f"{instant.requested} wrote bucket {both[0]} of {_named(partition)} too.",
-                    next_step="Write again, or pass retry=.",
-                    instant=instant.requested,
-                    partition=partition,
-                    buckets=both,
-                )
 
     def _compare_keys(self, instant: Instant, body: CommitMetadata) -> None:
         for partition, stat in _inserts(body):
@@ -81,25 +64,15 @@ class WriteGuard:
 
 def guard_of(
     storage: Storage, layout: IndexLayout, files: Iterable[FileWritten], *, looks_up: bool
-) -> WriteGuard:
-    """Return the guard of a write that wrote these files."""
-    buckets: defaultdict[str, set[int]] = defaultdict(set)
+) -> KeyGuard:
+    """Return the guard of a write that wrote these files; a bucket tells where its keys are."""
     ranges: dict[str, KeyRange] = {}
-    for file in files:
-        if layout.buckets is not None:
-            number = bucket_number(file.stat.file_id)
-            if number is None:
-                raise Invalid(f"{file.stat.file_id} is not the file id of a bucket.")
-            buckets[file.partition].add(number)
-        elif looks_up and file.key_range is not None:
-            place = "" if layout.kind.is_global else file.partition
-            ranges[place] = _union(ranges.get(place), file.key_range)
-    return WriteGuard(
-        storage,
-        {partition: frozenset(numbers) for partition, numbers in buckets.items()},
-        ranges,
-        whole_table=layout.kind.is_global,
-    )
+    if looks_up and layout.buckets is None:
+        for file in files:
+            if file.key_range is not None:
+                place = "" if layout.kind.is_global else file.partition
+                ranges[place] = _union(ranges.get(place), file.key_range)
+    return KeyGuard(storage, ranges, layout.kind.is_global)
 
 
 def _inserts(body: CommitMetadata) -> Iterator[tuple[str, WriteStat]]:
