@@ -99,6 +99,7 @@ class TinyTable:
         replaced: Mapping[str, Sequence[str]] | None = None,
         operation: str = "UPSERT",
         schema: str | None = SCHEMA,
+        extra: Mapping[str, str] | None = None,
     ) -> "TinyTable":
         """Write files (by partition, then name) and the commit that names them."""
         for partition, named in (files or {}).items():
@@ -108,7 +109,7 @@ class TinyTable:
         metadata = CommitMetadata(
             write_stats={p: _stats(p, named) for p, named in (files or {}).items()},
             operation=operation,
-            extra={"schema": schema} if schema else {},
+            extra={**(extra or {}), **({"schema": schema} if schema else {})},
             replaced={p: tuple(ids) for p, ids in (replaced or {}).items()},
         )
         kind = action or ("replacecommit" if replaced else "deltacommit" if self.mor else "commit")

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakewright.actions.fsck import FsckReport, fsck
 from lakewright.actions.scan import ScanRequest
 from lakewright.api.scan import Scan
-from lakewright.api.writing import Writable
+from lakewright.api.streaming import Streaming
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.model.errors import Invalid
 from lakewright.model.expression.nodes import Expression
@@ -32,7 +32,7 @@ _MODES = {
 }
 
 
-class Table(Writable):
+class Table(Streaming):
     """One table. Every call looks at the table anew, so that it sees what others wrote meanwhile.
 
     What must not move while it is used (a ``Scan``, a ``TimelineView``) is pinned when it is made.

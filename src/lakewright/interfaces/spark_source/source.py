@@ -2,7 +2,13 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from lakewright.actions.scan import ScanPlan, plan_scan, result_schema
@@ -10,6 +16,7 @@ from lakewright.engine.spark.schema import nullable, to_spark_schema
 from lakewright.interfaces.spark_source.options import read_request, shape_request
 from lakewright.interfaces.spark_source.reader import LakewrightReader
 from lakewright.interfaces.spark_source.stream_reader import PlainStreamReader, Source
+from lakewright.interfaces.spark_source.write_options import WriteOptions
 from lakewright.model.errors import InvalidOption
 from lakewright.storage.open import open_storage
 from lakewright.table.state import open_state
@@ -47,6 +54,19 @@ class LakewrightSource(DataSource):
                 ) from None
             return PlainStreamReader(source, schema)
         return AdmittingStreamReader(source, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return a writer of one batch; options and columns are checked before it begins."""
+        from lakewright.interfaces.spark_source.writer import open_writer
+
+        return open_writer(WriteOptions.of(self.options, overwrite=overwrite), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Return a writer of micro-batches."""
+        from lakewright.interfaces.spark_source.sink import StreamSink
+
+        options = WriteOptions.of(self.options, overwrite=overwrite, append="insert")
+        return StreamSink(options, schema)
 
 
 def plan_from_options(options: Mapping[str, str]) -> ScanPlan:

@@ -1,0 +1,48 @@
+"""The end of a staged write: its rows are merged by the local engine, in one commit."""
+
+import time
+from collections.abc import Sequence
+from functools import cache
+
+from lakewright.actions.write.progress import Silence
+from lakewright.actions.write.request import WriteRequest
+from lakewright.actions.write.rows import ArrowRows
+from lakewright.actions.write.staging import (
+    StagedFile,
+    check_size,
+    clear_staged,
+    staged_rows,
+    sweep_staged,
+)
+from lakewright.actions.write.write import write
+from lakewright.engine.local.executor import LocalExecutor
+from lakewright.interfaces.spark_source.write_options import WriteOptions
+from lakewright.model.writing import WriteResult
+from lakewright.storage.port import Storage
+from lakewright.table.state import open_state
+from lakewright.timeline.storage_committer import StorageCommitter
+
+
+def merge_staged(
+    storage: Storage,
+    options: WriteOptions,
+    staged: Sequence[StagedFile],
+    request: WriteRequest[ArrowRows],
+) -> WriteResult:
+    """Write staged rows as one commit."""
+    check_size(sum(piece.bytes for piece in staged), options.staged_bytes)
+    state = open_state(storage)
+    rows = staged_rows(storage, staged) if staged else None
+    committer = StorageCommitter(storage, state.config, request.options)
+    return write(state, LocalExecutor(request.options), rows, request, committer, Silence())
+
+
+def forget_staged(storage: Storage, folder: str) -> None:
+    """Delete the staged rows of a write that is over, and what dead ones left long ago."""
+    clear_staged(storage, folder)
+    _sweep_once(storage.uri, storage)
+
+
+@cache
+def _sweep_once(uri: str, storage: Storage) -> None:
+    sweep_staged(storage, time.time())

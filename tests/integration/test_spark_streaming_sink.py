@@ -1,0 +1,187 @@
+"""``df.writeStream.format("lakewright")`` and ``foreachBatch``: every batch once."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark.sql.datasource", reason="PySpark 4 is not installed")
+
+import lakewright as lw
+from support.left_behind import left_behind
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "id string, n bigint, ts bigint"
+
+
+class Feed:
+    """A folder of JSON lines as a streaming source, and a query that writes it to a table."""
+
+    def __init__(self, spark: Any, table: lw.Table, folder: Path) -> None:
+        self._spark = spark
+        self.table = table
+        self.checkpoint = folder / "checkpoint"
+        self._input = folder / "input"
+        self._input.mkdir()
+        self._files = 0
+
+    def put(self, *rows: tuple[str, int, int]) -> "Feed":
+        """Add a file of rows."""
+        lines = (json.dumps(dict(zip(("id", "n", "ts"), row, strict=True))) for row in rows)
+        self._files += 1
+        aside = self._input.parent / f"{self._files}.json"
+        aside.write_text("\n".join(lines))
+        aside.rename(self._input / aside.name)
+        return self
+
+    def run(self, sink: Callable[[Any], Any]) -> None:
+        """Write all there is, as one batch; ``sink`` says how."""
+        frame = self._spark.readStream.schema(SCHEMA).json(str(self._input))
+        writer = sink(frame.writeStream).option("checkpointLocation", str(self.checkpoint))
+        query = writer.trigger(availableNow=True).start()
+        try:
+            assert query.awaitTermination(120)
+        finally:
+            query.stop()
+
+    def forget_commit(self, batch: int) -> None:
+        """Let Spark believe that it died after the sink's commit and before its own."""
+        for name in (str(batch), f".{batch}.crc"):
+            (self.checkpoint / "commits" / name).unlink()
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        found = self.table.scan(columns=["id", "n"]).to_arrow().to_pylist()
+        return sorted(tuple(row.values()) for row in found)
+
+
+@pytest.fixture
+def feed(spark: Any, tmp_path: Path) -> Callable[..., Feed]:
+    def make(**details: Any) -> Feed:
+        table = lw.create_table(
+            tmp_path / "table", schema=SCHEMA, key="id", order_by="ts", **details
+        )
+        return Feed(spark, table, tmp_path)
+
+    return make
+
+
+def by_format(feed: Feed, **options: str) -> Callable[[Any], Any]:
+    return lambda w: w.format("lakewright").options(path=feed.table.path, **options)
+
+
+def by_batch(feed: Feed, **told: Any) -> Callable[[Any], Any]:
+    write = feed.table.stream_writer(checkpoint=str(feed.checkpoint), **told)
+    return lambda w: w.foreachBatch(write)
+
+
+SINKS = {
+    "format": lambda feed: by_format(feed, operation="upsert"),
+    "foreachBatch": lambda feed: by_batch(feed, operation="upsert"),
+}
+
+
+@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("details", [{}, {"buckets": 2, "type": "MERGE_ON_READ"}])
+def test_a_batch_that_is_run_again_is_written_once(
+    feed: Callable[..., Feed], sink: str, details: dict[str, Any]
+) -> None:
+    made = feed(**details)
+    way = SINKS[sink](made)
+    made.put(("a", 1, 1), ("b", 1, 1)).run(way)
+    made.put(("b", 2, 2), ("c", 2, 2)).run(way)
+    assert made.rows() == [("a", 1), ("b", 2), ("c", 2)]
+    writes = made.table.timeline.data()
+    assert len(writes) == 2
+
+    made.forget_commit(1)
+    made.run(way)
+    assert made.table.timeline.data() == writes
+    made.put(("d", 3, 3)).run(way)
+    assert made.rows() == [("a", 1), ("b", 2), ("c", 2), ("d", 3)]
+    assert len(made.table.timeline.data()) == 3
+    assert left_behind(made.table) == []
+
+
+@pytest.mark.parametrize("way", [by_format, by_batch])
+def test_inserts_are_not_doubled_either(
+    feed: Callable[..., Feed], way: Callable[..., Callable[[Any], Any]]
+) -> None:
+    made = feed()
+    sink = way(made, operation="insert")
+    made.put(("a", 1, 1), ("b", 1, 1)).run(sink)
+    made.forget_commit(0)
+    made.run(sink)
+    assert made.rows() == [("a", 1), ("b", 1)]
+
+
+def test_the_commit_carries_the_query_and_the_batch(feed: Callable[..., Feed]) -> None:
+    made = feed()
+    made.put(("a", 1, 1)).run(by_format(made))
+    query = json.loads((made.checkpoint / "metadata").read_text())["id"]
+    (write,) = made.table.timeline.data()
+    told = made.table.timeline.commit_metadata(write).extra["_hudi_streaming_sink_checkpoint"]
+    assert json.loads(told) == {query: "0"}
+
+
+def test_a_new_checkpoint_is_a_new_stream(feed: Callable[..., Feed], tmp_path: Path) -> None:
+    made = feed()
+    made.put(("a", 1, 1)).run(by_format(made))
+    made.checkpoint = tmp_path / "another"
+    made.run(by_format(made))
+    assert made.rows() == [("a", 1), ("a", 1)]
+
+
+def test_a_batch_that_fails_is_written_by_the_next_run(feed: Callable[..., Feed]) -> None:
+    made = feed()
+    sink = by_format(made, operation="upsert")
+    made.put(("a", 1, 1)).run(sink)
+    made.put((None, 2, 2))  # type: ignore[arg-type]
+    with pytest.raises(Exception, match="null"):
+        made.run(sink)
+    assert made.rows() == [("a", 1)]
+    assert not made.table.timeline.pending() and left_behind(made.table) == []
+    (made.checkpoint.parent / "input" / "2.json").write_text('{"id": "b", "n": 2, "ts": 2}')
+    made.run(sink)
+    assert made.rows() == [("a", 1), ("b", 2)]
+
+
+def test_a_batch_without_rows_makes_no_commit(feed: Callable[..., Feed]) -> None:
+    made = feed()
+    made.put()
+    made.run(by_format(made))
+    made.run(by_batch(made))
+    assert len(made.table.timeline) == 0
+
+
+def test_from_table_to_table(spark: Any, tmp_path: Path, feed: Callable[..., Feed]) -> None:
+    made = feed()
+    copy = lw.create_table(tmp_path / "copy", schema=SCHEMA, key="id", order_by="ts", buckets=1)
+
+    def move() -> None:
+        frame = spark.readStream.format("lakewright").option("max_instants", "1")
+        writer = frame.load(made.table.path).writeStream.format("lakewright")
+        writer = writer.option("operation", "upsert").trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(tmp_path / "moving")).start(copy.path)
+        assert query.awaitTermination(120)
+
+    made.put(("a", 1, 1)).run(by_format(made, operation="upsert"))
+    made.put(("a", 2, 2), ("b", 2, 2)).run(by_format(made, operation="upsert"))
+    move()
+    assert len(copy.timeline.data()) == 2
+    made.put(("c", 3, 3)).run(by_format(made, operation="upsert"))
+    move()
+    assert len(copy.timeline.data()) == 3
+    assert copy.scan().to_arrow().sort_by("id") == made.table.scan().to_arrow().sort_by("id")
+
+
+def test_what_a_stream_writer_is_not_told(feed: Callable[..., Feed], tmp_path: Path) -> None:
+    table = feed().table
+    with pytest.raises(lw.Invalid, match="checkpoint of its query or a name"):
+        table.stream_writer()
+    with pytest.raises(lw.Invalid, match="insert, bulk_insert, upsert, delete"):
+        table.stream_writer(stream="s", operation="merge")
+    with pytest.raises(lw.Invalid, match="no checkpoint of a query"):
+        table.stream_writer(checkpoint=str(tmp_path / "none"))([{"id": "a", "n": 1, "ts": 1}], 0)

@@ -1,0 +1,26 @@
+"""What writes left behind in a table that nothing names."""
+
+from pathlib import Path
+
+import lakewright as lw
+
+
+def left_behind(table: lw.Table) -> list[str]:
+    """Return staged rows, markers, heartbeats, locks and data files that no commit names."""
+    root = Path(table.path)
+    named = {
+        stat.path
+        for _, body in table.timeline.commits(table.timeline.data())
+        for stats in body.write_stats.values()
+        for stat in stats
+    }
+    left = []
+    for file in root.rglob("*"):
+        path = str(file.relative_to(root))
+        if not file.is_file() or file.suffix == ".crc":
+            continue
+        if path.startswith((".hoodie/.temp", ".hoodie/.heartbeat")):
+            left.append(path)
+        elif not path.startswith(".hoodie") and not file.name.startswith(".hoodie_partition"):
+            left += [] if path in named else [path]
+    return left
