@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakewright.actions.fsck import FsckReport, fsck
 from lakewright.actions.scan import ScanRequest
+from lakewright.api.rowlevel import Editable
 from lakewright.api.scan import Scan
 from lakewright.api.streaming import Streaming
 from lakewright.format.arrow.schema import to_arrow_schema
@@ -32,7 +33,7 @@ _MODES = {
 }
 
 
-class Table(Streaming):
+class Table(Editable, Streaming):
     """One table. Every call looks at the table anew, so that it sees what others wrote meanwhile.
 
     What must not move while it is used (a ``Scan``, a ``TimelineView``) is pinned when it is made.

@@ -172,22 +172,32 @@ class Writable:
             **more,
         )
 
-    def _run(self, state: TableState, rows: object, request: WriteRequest[Any]) -> WriteResult:
-        """Run a write on the engine that its rows choose."""
+    def _run(
+        self,
+        state: TableState,
+        rows: object,
+        request: WriteRequest[Any],
+        spark: "SparkSession | None" = None,
+    ) -> WriteResult:
+        """Run a write on the engine that its rows choose, or on ``spark`` where it makes them."""
         options = {**state.storage.options, **state.config.properties, **request.options}
-        executor, given = self._engine(state, rows, options)
+        executor, given = self._engine(state, rows, options, spark)
         committer = StorageCommitter(state.storage, state.config, options)
         progress = watch(self._name, options)
         return write(state, executor, given, request, committer, progress)
 
     def _engine(
-        self, state: TableState, rows: object, options: Mapping[str, str]
+        self,
+        state: TableState,
+        rows: object,
+        options: Mapping[str, str],
+        spark: "SparkSession | None",
     ) -> tuple[Executor[Any], Any]:
-        if rows is not None and is_spark_frame(rows):
+        if spark is not None or (rows is not None and is_spark_frame(rows)):
             from lakewright.engine.spark.executor import SparkExecutor
 
             frame: Any = rows
-            return SparkExecutor(frame.sparkSession, options), frame
+            return SparkExecutor(spark or frame.sparkSession, options), frame
         local = LocalExecutor(options)
         return local, None if rows is None else arrow_rows(rows, stored_schema(state))
 

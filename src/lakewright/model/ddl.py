@@ -61,10 +61,11 @@ def parse_ddl(text: str) -> Struct:
             next_step="Write columns as 'id string not null, ts bigint, tags array<string>'.",
             schema=text,
         )
-    return Struct(tuple(_field(c) for c in columns))
+    return Struct(tuple(read_column(c) for c in columns))
 
 
-def _field(column: exp.ColumnDef) -> Field:
+def read_column(column: exp.ColumnDef) -> Field:
+    """Read a column that sqlglot has parsed already, as a part of a statement."""
     constraints = [c.kind for c in column.args.get("constraints") or ()]
     not_null = any(isinstance(kind, exp.NotNullColumnConstraint) for kind in constraints)
     comments = [k.name for k in constraints if isinstance(k, exp.CommentColumnConstraint)]
@@ -87,7 +88,7 @@ def _type(kind: exp.DataType | None, column: str) -> DataType:
         case exp.DType.MAP if len(parts) == 2:
             return Map(value=_type(parts[1], column), key=_type(parts[0], column))
         case exp.DType.STRUCT if parts:
-            return Struct(tuple(_field(p) for p in parts))
+            return Struct(tuple(read_column(p) for p in parts))
         case _:
             raise Invalid(
                 f"column {column!r} has the unknown type {kind.sql(dialect='spark')!r}.",

@@ -115,7 +115,7 @@ def stored_rows(rows: pa.RecordBatch, rules: Rules) -> pa.RecordBatch:
 
 def change_schema(rules: Rules) -> pa.Schema:
     """Return the columns of changes: the table's, and a mark on rows that are to be deleted."""
-    schema = to_arrow_schema(rules.columns.nullable())
+    schema = to_arrow_schema(rules.columns)
     for name in rules.identity:
         schema = schema.append(pa.field(name, pa.string()))
     return schema.append(pa.field(ROUTE_DELETE, pa.bool_(), nullable=False))

@@ -33,7 +33,7 @@ class Side:
     """One side: the prefix of its columns, the names it goes by, and what it holds."""
 
     prefix: str
-    aliases: tuple[Path, ...]
+    aliases: tuple[str, ...]
     schema: Struct
 
     def laid_out(self) -> Struct:
@@ -48,14 +48,14 @@ class Side:
         return alike[0] if len(alike) == 1 else None
 
 
-def target_side(schema: Struct, *aliases: Path) -> Side:
-    """Return the side of the table that is changed; ``t`` and ``target`` always name it."""
-    return Side(TARGET, ((TARGET,), ("target",), *aliases), schema)
+def target_side(schema: Struct) -> Side:
+    """Return the side of the table that is changed, ``t`` or ``target``."""
+    return Side(TARGET, (TARGET, "target"), schema)
 
 
-def source_side(schema: Struct, *aliases: Path) -> Side:
-    """Return the side that the changes come from; ``s`` and ``source`` always name it."""
-    return Side(SOURCE, ((SOURCE,), ("source",), *aliases), schema)
+def source_side(schema: Struct) -> Side:
+    """Return the side that the changes come from, ``s`` or ``source``."""
+    return Side(SOURCE, (SOURCE, "source"), schema)
 
 
 def resolved(expression: Expression, sides: Iterable[Side]) -> Expression:
@@ -70,12 +70,10 @@ def resolved(expression: Expression, sides: Iterable[Side]) -> Expression:
 
 def _resolve(path: Path, sides: tuple[Side, ...]) -> Path:
     for side in sides:
-        for alias in side.aliases:
-            rest = path[len(alias) :]
-            if rest and _folded(path[: len(alias)]) == _folded(alias):
-                found = side.find(rest[0])
-                if found is not None:
-                    return (f"{side.prefix}.{found}", *rest[1:])
+        if len(path) > 1 and path[0].lower() in side.aliases:
+            found = side.find(path[1])
+            if found is not None:
+                return (f"{side.prefix}.{found}", *path[2:])
     hits = [(side, found) for side in sides if (found := side.find(path[0])) is not None]
     if len(hits) == 1:
         side, found = hits[0]
@@ -104,10 +102,6 @@ def unknown_column(written: str, known: list[str]) -> UnknownColumn:
         column=written,
         known=known,
     )
-
-
-def _folded(path: Path) -> Path:
-    return tuple(part.lower() for part in path)
 
 
 def with_references(node: Node, rename: Callable[[Reference], Reference]) -> Node:

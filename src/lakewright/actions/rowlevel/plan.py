@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from lakewright.actions.rowlevel.assign import Assigned, assign
 from lakewright.actions.rowlevel.clauses import Act, Clause
 from lakewright.actions.rowlevel.names import (
-    Path,
     Side,
     resolved,
     source_side,
@@ -83,25 +82,18 @@ class MergePlan:
         return not any(step.act is not Act.IGNORE for step in self.by_source)
 
 
-def plan_update(rules: Rules, values: Mapping[str, Expression], *aliases: Path) -> Step:
+def plan_update(rules: Rules, values: Mapping[str, Expression]) -> Step:
     """Bind the SET of an update."""
-    side = target_side(rules.columns, *aliases)
+    side = target_side(rules.columns)
     planner = _Planner(rules, (), (side,))
     return planner.step(Clause(Act.UPDATE, None, values), (side,))
 
 
 def plan_merge(
-    rules: Rules,
-    source: Struct,
-    on: Expression,
-    clauses: Mapping[str, Sequence[Clause]],
-    *,
-    target_aliases: Sequence[Path] = (),
-    source_aliases: Sequence[Path] = (),
+    rules: Rules, source: Struct, on: Expression, clauses: Mapping[str, Sequence[Clause]]
 ) -> MergePlan:
     """Bind a merge; ``clauses`` are by the names of ``merge``'s arguments."""
-    target = target_side(rules.columns, *target_aliases)
-    other = source_side(source, *source_aliases)
+    target, other = target_side(rules.columns), source_side(source)
     both = (target, other)
     condition = bind(resolved(on, both), _laid_out(both))
     pairs, residual, target_only = _split(condition)
@@ -228,9 +220,8 @@ class _Planner:
         target = self.sides[0]
         tries = [written]
         for alias in target.aliases:
-            prefix = ".".join(alias).lower() + "."
-            if written.lower().startswith(prefix):
-                tries.append(written[len(prefix) :])
+            if written.lower().startswith(f"{alias}."):
+                tries.append(written[len(alias) + 1 :])
         for name in tries:
             found = target.find(name)
             if found is not None:

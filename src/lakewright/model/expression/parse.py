@@ -62,6 +62,11 @@ def parse_expression(sql: str) -> Expression:
         ) from error
 
 
+def read_tree(tree: Sql) -> Expression:
+    """Read an expression that sqlglot has parsed already, as a part of a statement."""
+    return _read(tree)
+
+
 def _reason(error: SqlglotError) -> str:
     if isinstance(error, ParseError) and error.errors:
         first = error.errors[-1]

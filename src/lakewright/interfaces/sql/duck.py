@@ -1,0 +1,106 @@
+"""Queries on DuckDB, without Spark: the same language, translated, over streams of Arrow."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from lakewright.api.scan import Scan
+from lakewright.interfaces.sql.query import Parsed, Use
+from lakewright.interfaces.sql.text import teaching
+from lakewright.model.errors import Invalid
+from lakewright.model.extras import load_extra
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: Rows in a batch that DuckDB hands out.
+_BATCH = 64 << 10
+
+
+def duck_rows(
+    parsed: Parsed, scans: Sequence[tuple[Use, Scan]], prefix: str = ""
+) -> pa.RecordBatchReader:
+    """Run a query; the rows stream, and so do those of the tables, as often as DuckDB asks."""
+    connection = _connection()
+    for number, (_, scan) in enumerate(scans):
+        connection.register(_view(number), scan)
+    text = prefix + translated(parsed, [use for use, _ in scans])
+    module = load_extra("duckdb", "duckdb", "lake.sql()")
+    try:
+        relation = connection.sql(text)
+    except module.Error as error:
+        raise _failed(error, parsed.text) from error
+    whole = [str(kind).upper() == "HUGEINT" for kind in relation.types]
+    reader = _reader(relation)
+    schema = pa.schema(
+        [f.with_type(pa.int64()) if w else f for f, w in zip(reader.schema, whole, strict=True)]
+    )
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        # The connection lives as long as somebody takes rows of it.
+        with connection:
+            try:
+                for batch in reader:
+                    yield _narrowed(batch, schema)
+            except (module.Error, pa.ArrowException) as error:
+                raise _failed(error, parsed.text) from error
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _connection() -> "duckdb.DuckDBPyConnection":
+    module: Any = load_extra("duckdb", "duckdb", "lake.sql() without a Spark session")
+    connection = module.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    # A name that is no table must not turn out to be a variable of whoever calls.
+    connection.execute("SET python_enable_replacements = false")
+    return connection  # type: ignore[no-any-return]
+
+
+def _reader(relation: Any) -> pa.RecordBatchReader:  # noqa: ANN401 - releases differ
+    make = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return make(_BATCH)
+
+
+def translated(parsed: Parsed, uses: Sequence[Use]) -> str:
+    """Return the query in DuckDB's words, over the views that stand for the tables."""
+    assert parsed.tree is not None
+    tree = parsed.tree.copy()
+    places = {id(node): n for n, node in enumerate(parsed.tree.walk())}
+    copies = list(tree.walk())
+    for number, use in enumerate(uses):
+        table = copies[places[id(use.node)]]
+        if use.alias is None:
+            alias = exp.to_identifier(use.parts[-1], quoted=True)
+            table.set("alias", exp.TableAlias(this=alias))
+        table.set("this", exp.to_identifier(_view(number), quoted=True))
+        for part in ("db", "catalog", "version"):
+            table.set(part, None)
+    known = {tuple(p.lower() for p in use.parts) for use in uses if len(use.parts) == 2}
+    for column in tree.find_all(exp.Column):
+        if column.args.get("db") and (column.db.lower(), column.table.lower()) in known:
+            column.set("db", None)
+    with teaching(parsed.text):
+        return tree.sql(dialect="duckdb")
+
+
+def _view(number: int) -> str:
+    return f"lakewright_{number}"
+
+
+def _narrowed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    if batch.schema.equals(schema):
+        return batch
+    columns = [c.cast(f.type) for c, f in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _failed(error: Exception, text: str) -> Invalid:
+    return Invalid(
+        f"DuckDB cannot answer the query: {str(error).strip()}",
+        next_step="The language is Spark's SQL; functions that only Spark knows need a session: "
+        "lakewright.connect(place, spark=spark).",
+        sql=text,
+    )
