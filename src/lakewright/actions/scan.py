@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task, run_task
 from lakewright.format.hudi.base_footer import read_footer, refuse_unknown_format
+from lakewright.index.bucket_pruner import bucket_pruner
 from lakewright.model.errors import Invalid, Unsupported
 from lakewright.model.expression.bind import bind
 from lakewright.model.expression.bound import BoundExpression
@@ -172,7 +173,10 @@ class ScanPlan:
 
 
 def plan_scan(state: TableState, request: ScanRequest, pruner: Pruner | None = None) -> ScanPlan:
-    """Decide what must be read; only listings and metadata are touched, no rows."""
+    """Decide what must be read; only listings and metadata are touched, no rows.
+
+    ``pruner`` is what an index leaves out; None takes the table's own buckets, if it names them.
+    """
     _check(request)
     _refuse_bootstrapped(state)
     if request.mode is ReadingMode.CDC:
@@ -182,6 +186,8 @@ def plan_scan(state: TableState, request: ScanRequest, pruner: Pruner | None = N
     condition = _bound(request.where, whole)
     tally = Tally()
     filters = () if condition is None else (condition,)
+    if pruner is None and filters:
+        pruner = bucket_pruner(state.storage, state.config, table)
     index = FileIndex(state, pruner)
     changed_by: frozenset[str] | None = None
     if request.mode is ReadingMode.INCREMENTAL:

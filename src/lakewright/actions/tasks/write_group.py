@@ -5,6 +5,7 @@ from lakewright.actions.tasks.write_log import write_log
 from lakewright.actions.tasks.write_merge import write_merged
 from lakewright.actions.tasks.write_new import write_new
 from lakewright.actions.tasks.write_spec import FileWritten, GroupWork, WriteSpec
+from lakewright.model.errors import Conflict
 from lakewright.model.table import TableType
 
 
@@ -19,6 +20,7 @@ def write_group(spec: WriteSpec, work: GroupWork, attempt: Attempt) -> tuple[Fil
     piece = work.slice
     if piece is None:
         return tuple(write_new(spec, work, attempt))
+    _refuse_clustered(spec, work)
     grows = work.insert_only and spec.layout.buckets is None and not piece.logs
     rewritten = spec.config.table_type is TableType.COPY_ON_WRITE or grows
     if rewritten and piece.base is not None:
@@ -26,3 +28,13 @@ def write_group(spec: WriteSpec, work: GroupWork, attempt: Attempt) -> tuple[Fil
     else:
         made = write_log(spec, work, piece, attempt)
     return () if made is None else (made,)
+
+
+def _refuse_clustered(spec: WriteSpec, work: GroupWork) -> None:
+    # Once the clustering is done, the group is gone, and what was added to it since with it.
+    if work.group.file_id in spec.pinned.clustering.get(work.group.partition, ()):
+        raise Conflict(
+            f"the file group {work.group} is being clustered.",
+            next_step="Wait for the clustering to end, or roll it back.",
+            group=str(work.group),
+        )
