@@ -31,7 +31,7 @@ def bundles(plan: ScanPlan, shape: Struct) -> list[Bundle]:
     """Divide the tasks of a plan among Spark's; their rows have the columns of ``shape``."""
     shared = pack(Shared(plan.spec, worker_form(shape)))
     sizes = [task.size for task in plan.tasks]
-    count = bundle_count(sizes, os.cpu_count() or 1, plan.spec)
+    count = bundle_count(sizes, os.cpu_count() or 1, plan.spec.options)
     packed = pack_tasks(plan.tasks, count, lambda task: task.size)
     return [Bundle(shared, pack(some)) for some in packed]
 
