@@ -98,13 +98,15 @@ class Record:
 
     ``pending`` are the writes that were under way when this one began. ``completion`` is the
     completion time under which it will be published, ``until`` (seconds since the epoch) when an
-    attempt at that has either taken effect or never will.
+    attempt at that has either taken effect or never will. ``closed`` says that the write is being
+    taken back.
     """
 
     owner: Owner
     pending: tuple[str, ...] = ()
     completion: str | None = None
     until: float = 0.0
+    closed: bool = False
 
     def encode(self) -> bytes:
         """Write the content."""
@@ -113,6 +115,7 @@ class Record:
             "pending": list(self.pending),
             "completion": self.completion,
             "until": self.until,
+            "closed": self.closed,
         }
         return json.dumps(fields, separators=(",", ":")).encode()
 
@@ -125,11 +128,14 @@ class Record:
             pending = tuple(map(str, found["pending"]))
             until = float(found["until"])
             completion = found["completion"]
+            closed = found["closed"] is True
         except (ValueError, KeyError, TypeError):
             return None
         if owner is None:
             return None
-        return Record(owner, pending, None if completion is None else str(completion), until)
+        return Record(
+            owner, pending, None if completion is None else str(completion), until, closed
+        )
 
 
 def path_of(instant: str) -> str:
@@ -146,10 +152,29 @@ def read_record(storage: Storage, instant: str) -> Record | None:
 
 
 def beat(storage: Storage, instant: str) -> None:
-    """Keep a write alive that was begun detached; call it more often than the tolerance."""
+    """Keep a write alive that was begun detached; call it more often than the tolerance.
+
+    The content stays as it is: a beat that meets another change of the file gives way to it.
+    """
+    stat = storage.stat(path_of(instant))
     record = read_record(storage, instant)
-    if record is not None:
-        storage.write(path_of(instant), record.encode())
+    if record is not None and stat is not None and stat.version is not None:
+        storage.replace_if(path_of(instant), record.encode(), stat.version)
+
+
+def is_open(storage: Storage, instant: str) -> bool:
+    """Say whether files that are written now can still become part of the write.
+
+    False once its publication is tried, or it is being taken back: whoever still writes files for
+    it deletes them.
+    """
+    record = read_record(storage, instant)
+    return record is not None and record.completion is None and not record.closed
+
+
+def close(storage: Storage, instant: str, record: Record) -> None:
+    """Say that no further file counts, before the write's markers are looked at."""
+    storage.write(path_of(instant), replace(record, closed=True).encode())
 
 
 def list_heartbeats(storage: Storage) -> dict[str, FileStat]:

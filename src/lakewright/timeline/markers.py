@@ -7,8 +7,10 @@ moved past its instant. Hudi's timeline server gathers markers in ``MARKERS<n>``
 line; those are read too.
 """
 
+import os
 import re
 from collections.abc import Container, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -68,6 +70,8 @@ class Markers:
     def clear(self) -> None:
         """Remove the markers; the files that they name must be settled by then."""
         self._storage.delete(f.path for f in self._storage.list(self.folder, recursive=True))
+        if self._storage.uri.startswith("/"):
+            _remove_empty(self._storage.locate(self.folder))
 
     def _found(self) -> Iterator[tuple[Marker, str]]:
         for file in self._storage.list(self.folder, recursive=True):
@@ -84,6 +88,13 @@ class Markers:
         except NotFound:
             return  # another writer has just taken the write back
         yield from filter(None, text.split("\n"))
+
+
+def _remove_empty(folder: str) -> None:
+    """Remove a local folder and those in it, which would gather there by the thousand."""
+    for path, _, _ in os.walk(folder, topdown=False):
+        with suppress(OSError):  # a task that was given up may just have put a marker there
+            os.rmdir(path)  # noqa: PTH106  (a text, as os.walk gives it)
 
 
 def _marker(line: str, path: str) -> Marker:

@@ -19,6 +19,7 @@ from lakewright.timeline.heartbeats import (
     Heartbeat,
     Record,
     Tolerance,
+    close,
     is_given_up,
     list_heartbeats,
     path_of,
@@ -135,6 +136,8 @@ class Recovery:
         """Roll back one pending write; nothing on the timeline tells of one that made no file."""
         target = entry.instant.requested
         record = read_record(self.storage, target)
+        if record is not None:
+            close(self.storage, target, record)
         plan = plan_rollback(self.storage, self.config, entry, announced=record is not None)
         rollback = Rollback(self.storage, self.config, next_time(self.view), plan)
         if record is not None and not plan.requests:
