@@ -87,6 +87,8 @@ def take_in(
             return Intake(schema, deletes=_keys_of(state, few, schema, request))
         _require_partition(state, columns)
         return Intake(schema, many=rows)
+    if not request.prepared:
+        _require_columns(state, columns)
     schema = written_schema(stored, columns, state.config)
     # Deletes beside the rows travel with them: such a change fits the driver, or marks its rows.
     few = executor.few(rows, limit if deletes is None else 1 << 62)
@@ -160,6 +162,19 @@ def _require_key(state: TableState, columns: Struct) -> None:
         raise Invalid(
             f"the rows to delete have no column {', '.join(missing)}.",
             next_step=f"Give the key columns: {', '.join(names)}.",
+            columns=missing,
+        )
+
+
+def _require_columns(state: TableState, columns: Struct) -> None:
+    """Refuse rows that say nothing of where they belong, rather than take it for null."""
+    partition = _missing_partition(state, columns)
+    keys = (name for name in state.config.record_key if not _has(columns, name))
+    if missing := [*keys, *partition]:
+        raise Invalid(
+            f"the rows have no column {', '.join(missing)}, which the table's keys or partitions "
+            "are made of.",
+            next_step=f"The rows have {', '.join(columns.names) or 'no columns'}.",
             columns=missing,
         )
 

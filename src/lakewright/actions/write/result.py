@@ -1,12 +1,12 @@
 """From the files of a write to its commit, and to what the user is told."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakewright.actions.tasks.write_spec import FileWritten
 from lakewright.actions.write.request import SCHEMA
-from lakewright.format.hudi.avro_schema import parse_avro_schema, to_avro_schema
+from lakewright.format.hudi.avro_schema import parse_avro_schema, table_avro_schema
 from lakewright.format.hudi.metadata.commit import CommitMetadata, WriteStat
 from lakewright.model.instant import Instant
 from lakewright.model.schema import Struct
@@ -83,17 +83,16 @@ def schema_entries(state: TableState, schema: Struct) -> dict[str, str]:
     the text of the last write is repeated, which may say more than our types do; a schema with
     field ids goes along as long as it is true.
     """
-    for body in _newest(state):
-        if body.schema and parse_avro_schema(body.schema, "commit") == schema:
-            numbered = body.extra.get(LATEST_SCHEMA)
-            return {SCHEMA: body.schema, **({LATEST_SCHEMA: numbered} if numbered else {})}
-        break
-    name = state.config.name
-    return {SCHEMA: to_avro_schema(schema, f"{name}_record", f"hoodie.{name}")}
+    last = next(_with_schema(state), {})
+    text = last.get(SCHEMA)
+    if text and parse_avro_schema(text, "commit") == schema:
+        return {key: last[key] for key in (SCHEMA, LATEST_SCHEMA) if last.get(key)}
+    return {SCHEMA: table_avro_schema(schema, state.config.name)}
 
 
-def _newest(state: TableState) -> Iterable[CommitMetadata]:
+def _with_schema(state: TableState) -> Iterator[Mapping[str, str]]:
+    """Stream the extra metadata of the writes that tell a schema, newest first."""
     for instant in reversed(state.timeline.data()):
         body = state.timeline.commit_metadata(instant)
         if body.schema:
-            yield body
+            yield body.extra
