@@ -1,6 +1,5 @@
 """Writes of a few bytes through the commit port, and what must hold on storage afterwards."""
 
-import gc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -97,7 +96,6 @@ class Write:
     def die(self) -> Ticket:
         """Drop the write as if its process had ended, and return its ticket."""
         del self.by
-        gc.collect()
         return self.ticket
 
 

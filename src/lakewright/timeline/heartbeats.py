@@ -206,11 +206,16 @@ class Heartbeat:
 
     def start(self) -> None:
         """Write the first beat, and go on beating unless the work belongs to no process."""
-        if self.record.owner.pid:
-            _LIVE.add(self.record.owner.token)
-        self._beat()
-        if self.record.owner.pid:
+        if not self.record.owner.pid:
+            self._beat()
+            return
+        _LIVE.add(self.record.owner.token)
+        try:
+            self._beat()
             self._pulse = Pulse("heartbeat", self._beat, self.tolerance.interval)
+        except BaseException:
+            self.stop()
+            raise
 
     def fix(self, completion: str, until: float) -> None:
         """Write down the name of the publication that is about to be tried."""
