@@ -44,11 +44,14 @@ def _base_rows(
         reader = opened.reader
         chosen = frozenset(source.matching_row_groups(opened))
         start = 0
+        meeting = Meeting(source, opened, contest, by_position)
         for group in range(reader.num_row_groups):
             count = reader.row_group_rows(group)
+            if group in chosen and by_position:
+                yield from _met_on_the_way(meeting, group, start)
             # A base row that beats its log record must be met even where it is not wanted.
-            if group in chosen or source.policy.event_time:
-                kept = Meeting(source, opened, contest, by_position).kept(group, start)
+            elif group in chosen or source.policy.event_time:
+                kept = meeting.kept(group, start)
                 if group in chosen and kept.any():
                     yield from _kept_rows(source, opened, group, kept)
             start += count
@@ -69,17 +72,18 @@ class Meeting:
 
     def kept(self, group: int, start: int) -> Flags:
         """Say which rows of a row group, whose first is row ``start`` of the file, stay."""
-        columns = self._columns()
+        columns = self.columns()
         if not columns:
             count = self.base.reader.row_group_rows(group)
             return self.contest.kept_by_position(start, count, ())
         parts = []
         for batch in self.base.batches(columns, [group], KEY_ROWS):
-            parts.append(self._kept(batch, start))
+            parts.append(self.of(batch, start))
             start += batch.num_rows
         return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
-    def _columns(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns without which rows cannot meet the logs."""
         policy = self.source.policy
         names = [] if self.by_position else list(key_columns(self.source.config))
         names += [field.split(".")[0] for field in policy.ordering if policy.event_time]
@@ -87,7 +91,8 @@ class Meeting:
             names.append(COMMIT_TIME)
         return tuple(dict.fromkeys(names))
 
-    def _kept(self, batch: pa.RecordBatch, start: int) -> Flags:
+    def of(self, batch: pa.RecordBatch, start: int) -> Flags:
+        """Say which rows of a batch, whose first is row ``start`` of the file, stay."""
         changed_by = self.source.changed_by
         if changed_by is None:
             return self._met(batch, start)
@@ -105,6 +110,19 @@ class Meeting:
             return self.contest.kept_by_position(start, batch.num_rows, values, among)
         keys = record_keys(batch, self.source.config, self.base.reader.path)
         return self.contest.kept_by_key(keys, values)
+
+
+def _met_on_the_way(meeting: Meeting, group: int, start: int) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of a row group that stay, met as they are read: positions need no keys."""
+    source, base = meeting.source, meeting.base
+    wanted = source.projection.from_files
+    columns = tuple(dict.fromkeys((*wanted, *meeting.columns())))
+    for batch in base.batches(columns, [group], BATCH_ROWS):
+        flags = meeting.of(batch, start)
+        start += batch.num_rows
+        if flags.any():
+            rows = batch.select([name for name in wanted if name in batch.schema.names])
+            yield from source.finish(rows if flags.all() else _filtered(rows, flags), base.names)
 
 
 def _kept_rows(
