@@ -17,10 +17,11 @@ from lakewright.model.version import VERSION
 
 if TYPE_CHECKING:
     from lakewright.api.creating import create_table
-    from lakewright.api.lake import Lake, connect
+    from lakewright.api.lake import Lake
     from lakewright.api.opening import open_table
     from lakewright.api.scan import Scan
     from lakewright.api.table import Table
+    from lakewright.interfaces.entry import connect
     from lakewright.model.errors import (
         AlreadyExists,
         CommitStateUnknown,
@@ -51,7 +52,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _HOME = {
     "Lake": "api.lake",
-    "connect": "api.lake",
+    "connect": "interfaces.entry",
     "create_table": "api.creating",
     "open_table": "api.opening",
     "Scan": "api.scan",

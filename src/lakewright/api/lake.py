@@ -1,25 +1,58 @@
 """Lake: a catalog and the tables in it."""
 
-import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, Unpack
+
+import pyarrow as pa
 
 from lakewright.api.creating import CreateOptions, plan_table
 from lakewright.api.table import Table
-from lakewright.catalog.filesystem import FilesystemCatalog, parse_table_name
+from lakewright.catalog.filesystem import parse_table_name
 from lakewright.catalog.port import Catalog
-from lakewright.model.errors import AlreadyExists
+from lakewright.model.errors import AlreadyExists, Unsupported
 
 if TYPE_CHECKING:
-    from lakewright.engine.spark.names import SparkSession
+    from lakewright.engine.spark.names import DataFrame, SparkSession
+
+
+class Statements(Protocol):
+    """Runs SQL over a lake."""
+
+    def run(self, lake: "Lake", text: str) -> "pa.Table | DataFrame":
+        """Carry out one statement or several; return the answer of the last."""
+        ...
 
 
 class Lake:
     """Tables by name."""
 
-    def __init__(self, catalog: Catalog, *, spark: "SparkSession | None" = None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        spark: "SparkSession | None" = None,
+        statements: Statements | None = None,
+    ) -> None:
         self._catalog = catalog
         self._spark = spark
+        self._statements = statements
+
+    @property
+    def spark(self) -> "SparkSession | None":
+        """The Spark session that the lake was opened with."""
+        return self._spark
+
+    def sql(self, text: str) -> "pa.Table | DataFrame":
+        """Carry out SQL: statements about tables, queries, CALL; several with ``;`` between.
+
+        The answer of the last statement is an Arrow table, or a Spark DataFrame where the lake
+        has a session. Each statement sees what was committed before it.
+        """
+        if self._statements is None:
+            raise Unsupported(
+                "this lake was made without SQL.", next_step="Open it with lakewright.connect()."
+            )
+        return self._statements.run(self, text)
 
     def create_table(
         self,
@@ -66,13 +99,3 @@ class Lake:
     def drop_database(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Drop a database; one that holds tables only with ``cascade``, which deletes them."""
         self._catalog.drop_database(name, if_exists=if_exists, cascade=cascade)
-
-
-def connect(
-    place: str | os.PathLike[str],
-    *,
-    options: Mapping[str, str] | None = None,
-    spark: "SparkSession | None" = None,
-) -> Lake:
-    """Open the lake in a folder; the folder need not exist yet."""
-    return Lake(FilesystemCatalog(os.fspath(place), options or {}), spark=spark)

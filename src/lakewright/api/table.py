@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakewright.actions.fsck import FsckReport, fsck
 from lakewright.actions.scan import ScanRequest
+from lakewright.api.altering import Alterable
 from lakewright.api.rowlevel import Editable
 from lakewright.api.scan import Scan
 from lakewright.api.streaming import Streaming
@@ -33,7 +34,7 @@ _MODES = {
 }
 
 
-class Table(Editable, Streaming):
+class Table(Editable, Alterable, Streaming):
     """One table. Every call looks at the table anew, so that it sees what others wrote meanwhile.
 
     What must not move while it is used (a ``Scan``, a ``TimelineView``) is pinned when it is made.

@@ -84,6 +84,12 @@ MUTATIONS = [
         "import lakewright.interfaces.spark_source",
     ),
     Mutation(
+        "statements knowing who opens the lake",
+        "interfaces-apart",
+        "lakewright.interfaces.sql.zz_mutant",
+        "import lakewright.interfaces.entry",
+    ),
+    Mutation(
         "pyspark outside its room",
         "spark-one-room",
         "lakewright.actions.zz_mutant",

@@ -1,0 +1,142 @@
+"""CREATE TABLE under Hudi's names, and the statement that would create a table again."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakewright.interfaces.sql.names import quoted, text_literal
+from lakewright.interfaces.sql.statements import CreateTable
+from lakewright.model.errors import Invalid, Unsupported
+from lakewright.model.expression.types import sql_type
+from lakewright.model.options import parse_names
+from lakewright.model.schema import DataType, Field, List, Map, Struct
+from lakewright.model.table import TableDef
+
+_KEY = ("primaryKey", "hoodie.datasource.write.recordkey.field", "hoodie.table.recordkey.fields")
+_ORDERING = (
+    "preCombineField",
+    "orderingFields",
+    "hoodie.table.ordering.fields",
+    "hoodie.datasource.write.precombine.field",
+    "hoodie.table.precombine.field",
+)
+_TYPE = ("type", "hoodie.datasource.write.table.type", "hoodie.table.type")
+_VERSION = ("hoodie.write.table.version", "hoodie.table.version")
+_MERGE_MODE = ("hoodie.record.merge.mode", "hoodie.write.record.merge.mode")
+_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+#: Properties that follow from other clauses of the statement.
+_DERIVED = frozenset(
+    {
+        "hoodie.table.name",
+        "hoodie.database.name",
+        "hoodie.table.checksum",
+        "hoodie.table.create.schema",
+        "hoodie.table.partition.fields",
+        "hoodie.table.initial.version",
+        "hoodie.timeline.layout.version",
+        "hoodie.timeline.path",
+        "hoodie.timeline.history.path",
+        "hoodie.archivelog.folder",
+        "hoodie.table.format",
+        "hoodie.table.keygenerator.type",
+        "hoodie.table.keygenerator.class",
+        "hoodie.compaction.payload.class",
+        "hoodie.table.timeline.timezone",
+        "hoodie.table.base.file.format",
+        "hoodie.populate.meta.fields",
+    }
+)
+
+
+def create_arguments(statement: CreateTable, columns: Struct) -> dict[str, Any]:
+    """Return the arguments of ``Lake.create_table``; as in Spark partition columns come last."""
+    rest = dict(statement.properties)
+    key = parse_names(_take(rest, _KEY) or "")
+    kind = (_take(rest, _TYPE) or "cow").lower()
+    version = _take(rest, _VERSION)
+    mode = _take(rest, _MERGE_MODE)
+    if statement.location is not None:
+        raise Unsupported(
+            f"LOCATION {statement.location!r}: the tables of a lake lie in their databases.",
+            next_step="Leave LOCATION out, or create the table by its path with "
+            "lakewright.create_table(path, …).",
+        )
+    return {
+        "schema": _ordered(columns, statement.partition_by),
+        "key": key or None,
+        "partition_by": statement.partition_by,
+        "order_by": parse_names(_take(rest, _ORDERING) or "") or None,
+        "type": _TYPES.get(kind, kind),
+        "properties": rest,
+        **({"version": _whole(version)} if version is not None else {}),
+        **({"merge_mode": mode} if mode is not None else {}),
+    }
+
+
+def _take(properties: dict[str, str], names: tuple[str, ...]) -> str | None:
+    """Take an entry out under whichever of its names it has; two that differ are refused."""
+    lowered = {key.lower(): key for key in properties}
+    given = {n: properties.pop(lowered[n.lower()]) for n in names if n.lower() in lowered}
+    if len(set(given.values())) > 1:
+        raise Invalid(f"{' and '.join(given)} differ.", next_step="Give one of them.")
+    return next(iter(given.values()), None)
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as cause:
+        raise Invalid(
+            f"table version {text!r} is no number.", next_step="Allowed: 6, 9."
+        ) from cause
+
+
+def _ordered(columns: Struct, partition_by: tuple[str, ...]) -> Struct:
+    plain = [f for f in columns if f.name not in partition_by]
+    return Struct((*plain, *(columns.field(name) for name in partition_by)))
+
+
+def show_create(name: str, table: TableDef) -> str:
+    """Return a CREATE TABLE statement that makes a table like this one."""
+    partitions = table.partition_by
+    columns = _ordered(table.schema, partitions)
+    lines = ",\n".join(f"  {_column(field)}" for field in columns)
+    entries = _entries(table)
+    shown = ",\n".join(f"  {text_literal(k)} = {text_literal(v)}" for k, v in entries.items())
+    by = f"PARTITIONED BY ({', '.join(quoted(p) for p in partitions)})\n" if partitions else ""
+    return (
+        f"CREATE TABLE {quoted(*name.split('.'))} (\n{lines})\nUSING hudi\n{by}"
+        f"TBLPROPERTIES (\n{shown})"
+    )
+
+
+def _entries(table: TableDef) -> Mapping[str, str]:
+    named = (*_KEY, *_ORDERING, *_TYPE, *_VERSION)
+    own = {k: v for k, v in sorted(table.properties.items()) if k not in (*_DERIVED, *named)}
+    kind = {v: k for k, v in _TYPES.items()}[table.table_type.value]
+    return {
+        **({"primaryKey": ",".join(table.record_key)} if table.record_key else {}),
+        **({"orderingFields": ",".join(table.ordering)} if table.ordering else {}),
+        "type": kind,
+        "hoodie.table.version": str(table.version),
+        **own,
+    }
+
+
+def _column(field: Field) -> str:
+    null = "" if field.nullable else " NOT NULL"
+    comment = f" COMMENT {text_literal(field.doc)}" if field.doc else ""
+    return f"{quoted(field.name)} {written_type(field.type)}{null}{comment}"
+
+
+def written_type(kind: DataType) -> str:
+    """Write a type for a statement; members of structs are quoted."""
+    match kind:
+        case Struct(fields):
+            members = ", ".join(f"{quoted(f.name)}: {written_type(f.type)}" for f in fields)
+            return f"STRUCT<{members}>"
+        case List(element):
+            return f"ARRAY<{written_type(element)}>"
+        case Map(value, key):
+            return f"MAP<{written_type(key)}, {written_type(value)}>"
+        case _:
+            return sql_type(kind)

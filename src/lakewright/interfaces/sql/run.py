@@ -1,0 +1,189 @@
+"""Carrying out statements, one after the other."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, assert_never
+
+import pyarrow as pa
+
+from lakewright.format.arrow.schema import from_arrow_schema
+from lakewright.interfaces.sql import changing
+from lakewright.interfaces.sql.creating import create_arguments, written_type
+from lakewright.interfaces.sql.procedures.known import find_procedure
+from lakewright.interfaces.sql.querying import Rows, run_query
+from lakewright.interfaces.sql.read import read_statement
+from lakewright.interfaces.sql.results import NOTHING, Answer, answer, done, table_of, written
+from lakewright.interfaces.sql.showing import describe, open_named, show
+from lakewright.interfaces.sql.statements import (
+    AddColumns,
+    AlterTable,
+    Call,
+    ChangeType,
+    CreateDatabase,
+    CreateTable,
+    Delete,
+    Describe,
+    DropDatabase,
+    DropPartitions,
+    DropTable,
+    Insert,
+    Merge,
+    Other,
+    Query,
+    SetProperties,
+    Show,
+    Statement,
+    Truncate,
+    Update,
+)
+from lakewright.interfaces.sql.text import piece, pieces, unknown_statement
+from lakewright.model.errors import AlreadyExists, Invalid
+from lakewright.model.schema import Struct
+
+if TYPE_CHECKING:
+    from lakewright.api.lake import Lake
+
+
+class SqlStatements:
+    """Runs SQL over a lake; see ``lakewright.api.lake.Statements``."""
+
+    def run(self, lake: "Lake", text: str) -> Answer:
+        """Carry out a script; return the answer of its last statement."""
+        last: Answer | None = None
+        for last in self.each(lake, text):  # noqa: B007 - only the last is wanted
+            pass
+        if last is None:
+            raise Invalid("there is no statement.", next_step="Write one, such as SHOW TABLES.")
+        return last
+
+    def each(self, lake: "Lake", text: str) -> Iterator[Answer]:
+        """Carry out a script, and give each answer before the next statement runs.
+
+        The whole script is read first: one that has a mistake changes nothing.
+        """
+        for statement in [read_statement(one) for one in pieces(text)]:
+            yield carry_out(lake, statement)
+
+
+def carry_out(lake: "Lake", statement: Statement) -> Answer:
+    """Carry out one statement."""
+    match statement:
+        case Query(text, prefix):
+            return _collected(run_query(lake, text, prefix))
+        case Other(text):
+            return _other(lake, text)
+        case _:
+            return answer(_own(lake, statement), lake.spark)
+
+
+def _collected(rows: Rows) -> Answer:
+    return rows.read_all() if isinstance(rows, pa.RecordBatchReader) else rows
+
+
+def _other(lake: "Lake", text: str) -> Answer:
+    if lake.spark is None:
+        raise unknown_statement(piece(text))
+    from lakewright.engine.spark.query import run_text
+
+    return run_text(lake.spark, [text], [])
+
+
+def _own(lake: "Lake", statement: Statement) -> pa.Table:
+    match statement:
+        case Insert():
+            return written(changing.insert(lake, statement))
+        case Update():
+            return written(changing.update(lake, statement))
+        case Delete():
+            return written(changing.delete(lake, statement))
+        case Merge():
+            return written(changing.merge(lake, statement))
+        case Truncate():
+            return written(changing.truncate(lake, statement))
+        case CreateTable():
+            return _create_table(lake, statement)
+        case AlterTable():
+            return _alter(lake, statement)
+        case DropTable(name, if_exists, purge):
+            lake.drop_table(name, cascade=purge, if_exists=if_exists)
+            return done(f"table {name} dropped{' with its files' if purge else ''}")
+        case CreateDatabase(name, if_not_exists):
+            lake.create_database(name, if_not_exists=if_not_exists)
+            return done(f"database {name} created")
+        case DropDatabase(name, if_exists, cascade):
+            lake.drop_database(name, if_exists=if_exists, cascade=cascade)
+            return done(f"database {name} dropped")
+        case Describe():
+            return describe(lake, statement)
+        case Show():
+            return show(lake, statement)
+        case Call(name, positional, named):
+            called = find_procedure(name)
+            rows = called.body(lake, called.arguments(positional, named))
+            return table_of(called.returns, rows)
+        case Query() | Other():
+            return NOTHING
+        case _:
+            assert_never(statement)
+
+
+def _create_table(lake: "Lake", statement: CreateTable) -> pa.Table:
+    if statement.query is None:
+        if statement.columns is None:
+            raise Invalid(
+                "CREATE TABLE needs columns.", next_step="Write (name type, …), or AS SELECT …."
+            )
+        arguments = create_arguments(statement, statement.columns)
+        lake.create_table(statement.name, if_not_exists=statement.if_not_exists, **arguments)
+        return done(f"table {statement.name} created")
+    if _exists(lake, statement):
+        return done(f"table {statement.name} is there already")
+    rows = run_query(lake, statement.query)
+    columns = _columns(rows)
+    arguments = create_arguments(statement, columns)
+    table = lake.create_table(statement.name, **arguments)
+    try:
+        # The rows are matched by name: partition columns may have changed their place.
+        by_name = Insert(statement.name, statement.query, by_name=True)
+        return written(table.bulk_insert(changing.matched(table, by_name, rows)))
+    except BaseException:
+        # The table is this statement's own, and empty: without its rows nobody asked for it.
+        lake.drop_table(statement.name, cascade=True)
+        raise
+
+
+def _exists(lake: "Lake", statement: CreateTable) -> bool:
+    full = statement.name if "." in statement.name else f"default.{statement.name}"
+    if full not in lake.tables():
+        return False
+    if not statement.if_not_exists:
+        raise AlreadyExists(
+            f"there is a table {statement.name} already.",
+            next_step="Write CREATE TABLE IF NOT EXISTS, or INSERT INTO.",
+        )
+    return True
+
+
+def _columns(rows: Rows) -> Struct:
+    if isinstance(rows, pa.RecordBatchReader):
+        return from_arrow_schema(rows.schema)
+    from lakewright.engine.spark.schema import from_spark_schema
+
+    return from_spark_schema(rows.schema)
+
+
+def _alter(lake: "Lake", statement: AlterTable) -> pa.Table:
+    table = open_named(lake, statement.name)
+    match statement.change:
+        case AddColumns(columns):
+            table.add_columns(Struct(columns))
+            return done(f"columns {', '.join(c.name for c in columns)} added")
+        case ChangeType(column, field):
+            table.widen_column(column, Struct((field,)))
+            return done(f"column {column} is {written_type(field.type).lower()} now")
+        case SetProperties(changes, if_exists):
+            table.set_properties(changes, if_exists=if_exists)
+            return done(f"properties {', '.join(changes)} changed")
+        case DropPartitions(partitions):
+            return written(changing.drop_partitions(table, partitions))
+        case _:
+            assert_never(statement.change)
