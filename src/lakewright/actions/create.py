@@ -100,9 +100,18 @@ def plan_create(
 
 
 def create_table(storage: Storage, plan: CreatePlan) -> None:
-    """Make the table; the properties file is what makes it one, and only one creator wins.
+    """Make the table; the properties file is what makes it one, and only one creator wins."""
+    check_vacant(storage)
+    for folder in plan.folders:
+        storage.ensure_folder(folder)
+    if not storage.create(PROPERTIES_PATH, render_properties(plan.properties)):
+        raise _taken(storage)
 
-    A folder that holds files is refused: whatever they are, readers would take them for the
+
+def check_vacant(storage: Storage) -> None:
+    """Refuse a place where no table can be made.
+
+    A folder that holds files is none: whatever they are, readers would take them for the
     table's. What a creation that was cut off left behind is no hindrance.
     """
     if not storage.can_create_atomically:
@@ -119,10 +128,6 @@ def create_table(storage: Storage, plan: CreatePlan) -> None:
             next_step="Choose an empty folder, or remove them.",
             path=storage.uri,
         )
-    for folder_name in plan.folders:
-        storage.ensure_folder(folder_name)
-    if not storage.create(PROPERTIES_PATH, render_properties(plan.properties)):
-        raise _taken(storage)
 
 
 def _taken(storage: Storage) -> AlreadyExists:

@@ -84,6 +84,11 @@ def plan_table(
             f"unknown: {', '.join(unknown)}.",
             next_step=f"Allowed: {', '.join(CreateOptions.__annotations__)}.",
         )
+    if key is not None and not key:
+        raise Invalid(
+            f"key={key!r} names no column.",
+            next_step="Name the key columns, or give key=None to have keys generated.",
+        )
     descriptor = TableDescriptor(
         table_id=table,
         schema=read_schema(schema),

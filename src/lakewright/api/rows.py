@@ -40,7 +40,8 @@ def arrow_rows(value: Any, like: Struct | None = None) -> ArrowRows:  # noqa: AN
             return ArrowRows(value.schema, value.to_batches)
         case list() | tuple():
             return ArrowRows.of(_table_of_dicts(value, like))
-    return _frame(value)
+        case _:
+            return _frame(value)
 
 
 def _frame(value: Any) -> ArrowRows:  # noqa: ANN401 - judged by what it is

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from lakewright.actions.create import CreatePlan, create_table
+from lakewright.actions.create import CreatePlan, check_vacant, create_table
 from lakewright.format.hudi.properties import PROPERTIES_PATH
 from lakewright.model.errors import AlreadyExists, Invalid, NotFound, TableNotFound
 from lakewright.model.table import TableDef, TableId
@@ -19,8 +19,8 @@ _NAME = re.compile(r"[^\W][\w-]*")
 
 def parse_table_name(name: str) -> TableId:
     """Read ``database.table``, or ``table`` in the default database."""
-    database, _, table = name.rpartition(".")
-    table_id = TableId(database or DEFAULT_DATABASE, table)
+    database, dot, table = name.rpartition(".")
+    table_id = TableId(database if dot else DEFAULT_DATABASE, table)
     for part in (table_id.database, table_id.name):
         if not _NAME.fullmatch(part):
             raise Invalid(
@@ -109,7 +109,9 @@ class FilesystemCatalog:
                     next_step="Drop it with cascade, which deletes them, or choose another name.",
                     table=str(table),
                 )
-            # Before the table is there, so that it never stands under the mark of the old one.
+            # Before the table is there, so that it never stands under the mark of the old one;
+            # but not while files of the old one are left, which a drop still has to find.
+            check_vacant(storage)
             self._root.delete([self._mark(table)])
         create_table(storage, plan)
         return table_def(open_state(storage))

@@ -250,7 +250,7 @@ def _newest_base(timeline: TimelineView) -> WriteStat | None:
         for stats in timeline.commit_metadata(instant).write_stats.values():
             for stat in stats:
                 folder, _, name = (stat.path or "").rpartition("/")
-                if base_file(folder, name) is not None and stat.num_writes:
+                if base_file(folder, name) is not None:
                     return stat
     return None
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -141,8 +142,17 @@ def _unwrapped(column: pa.Array) -> pa.Array:
     if pa.types.is_run_end_encoded(kind):
         return _unwrapped(pc.run_end_decode(column))
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        return column.cast(pa.list_(kind.value_field))
+        return _listed(column)
     return column
+
+
+def _listed(column: pa.Array) -> pa.Array:
+    # Arrow's own cast loses the offsets of some views.
+    sizes = pc.fill_null(pc.list_value_length(column), 0)
+    ends = np.cumsum(sizes.to_numpy(zero_copy_only=False), dtype=np.int32)
+    offsets = pa.array(np.concatenate([np.zeros(1, np.int32), ends]))
+    kind = pa.list_(column.type.value_field)
+    return pa.ListArray.from_arrays(offsets, column.flatten(), kind, mask=column.is_null())
 
 
 def _spilled(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Callable[[], Batches]:

@@ -100,7 +100,8 @@ def _decimal_text(value: decimal.Decimal, kind: DataType | None) -> str:
     if isinstance(kind, Decimal):
         with decimal.localcontext(prec=60):
             value = value.quantize(decimal.Decimal(1).scaleb(-kind.scale))
-    return f"{value:f}"
+    # Java's BigDecimal and Python's Decimal agree on when an exponent is written: 1E-7, 0.000001.
+    return str(value)
 
 
 def _epoch(value: dt.datetime, kind: DataType | None) -> int:

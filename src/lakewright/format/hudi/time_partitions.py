@@ -16,6 +16,16 @@ INPUT_ZONE = PREFIX + "input.timezone"
 OUTPUT_FORMAT = PREFIX + "output.dateformat"
 OUTPUT_ZONE = PREFIX + "output.timezone"
 ZONE = PREFIX + "timezone"
+_SETTINGS = (
+    TYPE,
+    SCALAR_UNIT,
+    INPUT_FORMAT,
+    INPUT_DELIMITER,
+    INPUT_ZONE,
+    OUTPUT_FORMAT,
+    OUTPUT_ZONE,
+    ZONE,
+)
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_UNITS = {
@@ -59,12 +69,11 @@ def format_time_partition(value: object, properties: Mapping[str, str]) -> str:
 
 def check_time_settings(properties: Mapping[str, str]) -> None:
     """Refuse settings that cannot format times; the error names the setting."""
-    known = (TYPE, SCALAR_UNIT, INPUT_FORMAT, INPUT_DELIMITER, INPUT_ZONE, OUTPUT_FORMAT)
-    known = (*known, OUTPUT_ZONE, ZONE)
     given = {key: value for key, value in properties.items() if key.startswith(PREFIX)}
-    if unknown := sorted(set(given) - set(known)):
+    if unknown := sorted(set(given) - set(_SETTINGS)):
         raise Invalid(
-            f"unknown settings: {', '.join(unknown)}.", next_step=f"Known: {', '.join(known)}."
+            f"unknown settings: {', '.join(unknown)}.",
+            next_step=f"Known: {', '.join(_SETTINGS)}.",
         )
     kind = given.get(TYPE, "")
     if kind not in (*_EPOCH_UNITS, "SCALAR", "DATE_STRING", "MIXED"):
