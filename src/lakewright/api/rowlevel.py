@@ -112,27 +112,30 @@ class Editable(Writable):
             return plan_merge(rules_of(now), columns, condition, clauses)
 
         state = self._state()
-        if is_spark_frame(source) or self._spark is not None:
-            from lakewright.engine.spark.rowlevel import merged_frame, source_frame
+        if is_spark_frame(source):
+            from lakewright.engine.spark.rowlevel import kept, merged_frame
+            from lakewright.engine.spark.schema import from_spark_schema
 
-            frame = source_frame(source, self._spark)
-            planned(state, frame.columns)
-
-            def on_spark(now: TableState) -> Change[Any]:
-                return Change(merged_frame(frame, planned(now, frame.columns), now))
-
-            with frame:
-                return self._change(state, on_spark, frame.spark, how)
+            frame: Any = source
+            given = from_spark_schema(frame.schema)
+            planned(state, given)
+            with kept(frame) as held:
+                return self._change(
+                    state,
+                    lambda now: Change(merged_frame(held, planned(now, given), now)),
+                    held.sparkSession,
+                    how,
+                )
         rows = arrow_rows(source)
         columns = from_arrow_schema(rows.schema)
         planned(state, columns)
-        held = pa.Table.from_batches(rows.batches(last=True), rows.schema)
+        whole = pa.Table.from_batches(rows.batches(last=True), rows.schema)
 
         def local(now: TableState) -> Change[Any]:
             plan = planned(now, columns)
-            wanted = narrowing(plan, known_values(plan, held))
+            wanted = narrowing(plan, known_values(plan, whole))
             batches = scan_batches(scan_for_change(now, plan.rules, wanted))
-            return Change(_rows(changes(merge_rows(plan, batches, held), plan.rules), plan.rules))
+            return Change(_rows(changes(merge_rows(plan, batches, whole), plan.rules), plan.rules))
 
         return self._change(state, local, None, how)
 

@@ -33,8 +33,8 @@ class Clause:
 
 
 #: The Python forms: a word, a mapping, or a list of either.
-ClauseForm: TypeAlias = str | Mapping[str, Any]
-ClauseForms: TypeAlias = ClauseForm | Sequence[ClauseForm] | Clause | None
+ClauseForm: TypeAlias = str | Mapping[str, Any] | Clause
+ClauseForms: TypeAlias = ClauseForm | Sequence[ClauseForm] | None
 
 _ALLOWED = {
     "when_matched": (Act.UPDATE, Act.DELETE, Act.IGNORE),
@@ -48,8 +48,9 @@ def read_clauses(name: str, given: ClauseForms) -> tuple[Clause, ...]:
     """Read one of the three arguments of ``merge``; None and ``[]`` leave the rows alone."""
     if given is None:
         return ()
-    several = isinstance(given, Sequence) and not isinstance(given, str)
-    return tuple(_clause(name, form) for form in (given if several else (given,)))
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return tuple(_clause(name, form) for form in given)
+    return (_clause(name, given),)
 
 
 def _clause(name: str, form: object) -> Clause:

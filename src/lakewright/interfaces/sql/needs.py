@@ -38,7 +38,7 @@ def needs(parsed: Parsed, tables: Sequence[tuple[Use, Struct]]) -> list[Need]:
     tree = parsed.tree.copy()
     try:
         names = _renamed(parsed.tree, tree, [use for use, _ in tables])
-        schema = {
+        schema: dict[str, object] = {
             name: {field.name: "unknown" for field in struct}
             for name, (_, struct) in zip(names, tables, strict=True)
         }
@@ -91,8 +91,8 @@ def _read(tree: exp.Expression, names: Sequence[str], schemas: Sequence[Struct])
                     wheres[source.name] = where
     found = []
     for name, struct in zip(names, schemas, strict=True):
-        alias = aliases.get(name)
-        columns = None if alias is None or used is None else _own(used.get(alias, set()), struct)
+        known = used is not None and name in aliases
+        columns = _own(used.get(aliases[name], set()), struct) if used and known else None
         found.append(Need(columns, wheres.get(name)))
     return found
 
@@ -127,8 +127,10 @@ def _own(named: set[str], struct: Struct) -> tuple[str, ...] | None:
 def _condition(scope: Scope, alias: str, struct: Struct) -> Expression | None:
     """Return the parts of WHERE that only look at one table, where its rows can be left out."""
     select = scope.expression
-    where = select.args.get("where") if isinstance(select, exp.Select) else None
-    if where is None or not _may_filter(select, alias):
+    if not isinstance(select, exp.Select) or not _may_filter(select, alias):
+        return None
+    where = select.args.get("where")
+    if where is None:
         return None
     whole: Expression | None = None
     for part in _conjuncts(where.this):
@@ -138,7 +140,7 @@ def _condition(scope: Scope, alias: str, struct: Struct) -> Expression | None:
     return whole
 
 
-def _may_filter(select: exp.Expression, alias: str) -> bool:
+def _may_filter(select: exp.Select, alias: str) -> bool:
     joins = select.args.get("joins") or []
     if any(str(join.side).upper() in _OUTER for join in joins):
         return False

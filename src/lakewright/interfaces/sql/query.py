@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
@@ -135,8 +136,8 @@ def _is_local(table: exp.Table) -> bool:
     if len(table.parts) > 1:
         return False
     name = table.name.lower()
-    node: exp.Expression | None = table
-    inside: exp.Expression | None = None
+    node: Any = table
+    inside: exp.CTE | None = None
     while node is not None:
         if isinstance(node, exp.CTE):
             inside = node

@@ -48,7 +48,7 @@ def read_create(statement: Piece) -> Statement | None:
 
 
 def _database(tree: exp.Expression) -> str:
-    named = tree.this or tree.args.get("db")
+    named = tree.this or tree.args["db"]
     return str(named.this)
 
 

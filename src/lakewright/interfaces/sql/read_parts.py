@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot import TokenType, exp
 
 from lakewright.interfaces.sql.statements import PartitionSpec
 from lakewright.interfaces.sql.text import Piece, refused
@@ -38,10 +37,11 @@ def constant(tree: exp.Expression) -> Value:
         return str(tree.this.this)
     if isinstance(tree, exp.Var):
         return str(tree.this)
+    read: Expression | None
     try:
         read = read_tree(tree)
     except LakewrightError:
-        read = None  # type: ignore[assignment]
+        read = None
     if not isinstance(read, Literal):
         raise refused(
             f"{tree.sql(dialect='spark')} is not a constant.", "Write a number, a text or a date."

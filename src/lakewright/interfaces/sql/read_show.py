@@ -1,5 +1,7 @@
 """SHOW, DESCRIBE and CALL, most of which the parser does not know."""
 
+from typing import Any
+
 from sqlglot import exp
 
 from lakewright.interfaces.sql.names import table_name
@@ -113,7 +115,7 @@ def read_call(statement: Piece) -> Call:
     return Call(name, tuple(positional), named)
 
 
-def _called(called: exp.Expression, statement: Piece) -> tuple[str, list[exp.Expression]]:
+def _called(called: Any, statement: Piece) -> tuple[str, list[Any]]:  # noqa: ANN401
     if isinstance(called, exp.Anonymous):
         return str(called.this).lower(), list(called.expressions)
     # A name that is also a function of SQL arrives as that function: take the written name.

@@ -46,7 +46,11 @@ def show(lake: "Lake", statement: Show) -> pa.Table:
             return table_of(_texts("namespace", "tableName"), _tables(lake, statement))
         case "PROCEDURES":
             return table_of(_texts("procedure", "usage", "description"), _procedures(statement))
-    table = open_named(lake, statement.name or "")
+        case _:
+            return _show_table(open_named(lake, statement.name or ""), statement)
+
+
+def _show_table(table: "Table", statement: Show) -> pa.Table:
     match statement.what:
         case "COLUMNS":
             rows = ({"col_name": name} for name in table.definition.schema.names)

@@ -7,10 +7,9 @@ from difflib import get_close_matches
 from typing import Any, ClassVar
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokens import Token, TokenType
 
 from lakewright.model.errors import Invalid, InvalidExpression
 
@@ -67,7 +66,7 @@ class Piece:
 _QUOTED = frozenset({TokenType.IDENTIFIER, TokenType.STRING})
 
 
-class _Tokenizer(Spark.Tokenizer):  # type: ignore[misc]
+class _Tokenizer(Spark.Tokenizer):
     """Takes every statement apart; sqlglot's own leaves SHOW and CALL in one piece."""
 
     COMMANDS: ClassVar[set[TokenType]] = set()
@@ -103,11 +102,11 @@ def tokenize(text: str) -> list[Token]:
         ) from cause
 
 
-def parse_sql(text: str, into: type[exp.Expression] | None = None) -> exp.Expression:
+def parse_sql(text: str, into: "type[Any] | None" = None) -> exp.Expression:
     """Parse one statement or, with ``into``, a part of one."""
     with teaching(text):
         options: dict[str, Any] = {} if into is None else {"into": into}
-        tree: Any = sqlglot.parse_one(text, dialect=DIALECT, **options)
+        tree: exp.Expression = sqlglot.parse_one(text, dialect=DIALECT, **options)
         return tree
 
 

@@ -138,10 +138,20 @@ class Procedure:
         shown = [
             f"{p.name} => {_EXAMPLES[p.kind]}"
             if p.required
-            else f"[{p.name} => {'NULL' if p.default is None else p.default}]"
+            else f"[{p.name} => {_shown(p.default)}]"
             for p in self.parameters
         ]
         return f"CALL {self.name}({', '.join(shown)})"
+
+
+def _shown(default: Value | _Required) -> str:
+    match default:
+        case None:
+            return "NULL"
+        case bool():
+            return str(default).lower()
+        case _:
+            return repr(default)
 
 
 @dataclass(slots=True)
