@@ -1,8 +1,9 @@
 """From the names in a timeline folder to instants: one entry per action at its furthest state."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from lakewright.format.hudi.instant_names import parse_instant_name
 from lakewright.model.instant import Action, Instant, State
@@ -31,17 +32,46 @@ def gather(
     completion time was left by an upgrade: its modification time counts, as in Hudi. Of two
     completed files for one action the earlier completion counts; ``fsck`` reports the pair.
     """
-    found: dict[tuple[str, Action], Entry] = {}
+    together: dict[str, list[str]] = {}
+    times: dict[str, float | None] = {}
     for name, modified in names:
+        requested = name.partition(".")[0].partition("_")[0]
+        together.setdefault(requested, []).append(name)
+        times[name] = modified
+    entries: list[Entry] = []
+    for same in together.values():
+        same.sort()
+        found = _entries(tuple(same), layout)
+        if any(entry.instant.is_completed and not entry.instant.completed for entry in found):
+            found = _folded(same, layout, lambda i, name: _moved(i, times[name], zone))
+        entries.extend(found)
+    entries.sort(key=entry_order)
+    return tuple(entries)
+
+
+@lru_cache(maxsize=1 << 14)
+def _entries(names: tuple[str, ...], layout: int) -> tuple[Entry, ...]:
+    """Return the entries of the files that share a requested time.
+
+    Listings are taken often and differ in a few names, so that the answers are remembered.
+    """
+    return _folded(names, layout, lambda instant, _: instant)
+
+
+def _folded(
+    names: Iterable[str], layout: int, complete: Callable[[Instant, str], Instant]
+) -> tuple[Entry, ...]:
+    found: dict[tuple[str, Action], Entry] = {}
+    for name in names:
         instant = parse_instant_name(name, layout)
         if instant is None:
             continue
         if instant.is_completed and instant.completed is None:
-            instant = replace(instant, completed=_moved(instant.requested, modified, zone))
+            instant = complete(instant, name)
         key = (instant.requested, instant.action.completes_as)
         known = found.get(key)
         found[key] = _joined(known, instant, name) if known else _first(instant, name)
-    return tuple(sorted(found.values(), key=entry_order))
+    return tuple(found.values())
 
 
 def entry_order(entry: Entry) -> tuple[str, str]:
@@ -70,9 +100,9 @@ def _progress(instant: Instant) -> tuple[int, int]:
     return _STEPS[instant.state], -int(instant.completed or 0)
 
 
-def _moved(requested: str, modified: float | None, zone: dt.tzinfo) -> str:
+def _moved(instant: Instant, modified: float | None, zone: dt.tzinfo) -> Instant:
     if modified is None:
-        return requested
+        return replace(instant, completed=instant.requested)
     moment = dt.datetime.fromtimestamp(modified, zone)
     text = moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"
-    return max(requested, text)
+    return replace(instant, completed=max(instant.requested, text))
