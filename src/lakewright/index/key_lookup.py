@@ -1,5 +1,7 @@
 """Looking keys up in one file slice: footer first, key column only where it may hold some."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -40,6 +42,23 @@ def find_keys(pinned: PinnedTable, piece: FileSlice, keys: pa.Array) -> tuple[Pl
     found = pc.is_in(keys, value_set=pa.chunked_array(parts, pa.string()).combine_chunks())
     rows = np.flatnonzero(found.to_numpy(zero_copy_only=False))
     return rows, np.full(len(rows), -1, np.int64)
+
+
+def stored_keys(pinned: PinnedTable, piece: FileSlice) -> tuple[pa.Array, Places]:
+    """Return all keys of a slice, each once, and the first row of each in its base file."""
+    if piece.base is None:
+        reader = FileSliceReader.of(pinned.state).project(Struct((Field(RECORD_KEY, STRING),)))
+        parts = [batch.column(0) for batch in reader.open(piece)]
+        keys = pa.chunked_array(parts, pa.string()).combine_chunks()
+        return keys, np.full(len(keys), -1, np.int64)
+    with open_base(pinned.state.storage, piece.base.path, piece.base.size) as base:
+        parts = [keys for keys, _ in _read_keys(pinned, base, piece.base)]
+    keys = pa.chunked_array(parts, pa.string()).combine_chunks()
+    distinct = keys.unique()
+    if len(distinct) == len(keys):
+        return keys, np.arange(len(keys))
+    found = pc.index_in(keys, value_set=distinct).to_numpy()
+    return distinct, np.unique(found, return_index=True)[1]
 
 
 def _in_base(pinned: PinnedTable, base: BaseFile, keys: pa.Array) -> tuple[Places, Places]:
@@ -87,17 +106,24 @@ def _positions(
     pinned: PinnedTable, reader: BaseFileReader, base: BaseFile, keys: pa.Array
 ) -> Places:
     """Return the first row of each key in the file, -1 where it has none."""
-    config = pinned.state.config
-    names = pinned.names.at(base.instant)
-    columns = key_columns(config)
     places = np.full(len(keys), -1, np.int64)
-    start = 0
-    for batch in reader.iter_batches(names.in_file(columns), batch_rows=_ROWS):
-        stored = record_keys(names.in_table(batch, columns), config, reader.path)
+    for stored, start in _read_keys(pinned, reader, base):
         found = pc.index_in(stored, value_set=keys)
         rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))[::-1]
         which = found.drop_null().to_numpy().astype(np.int64)[::-1]
         fresh = places[which] < 0
         places[which[fresh]] = rows[fresh] + start
-        start += batch.num_rows
     return places
+
+
+def _read_keys(
+    pinned: PinnedTable, reader: BaseFileReader, base: BaseFile
+) -> Iterator[tuple[pa.Array, int]]:
+    """Stream the keys of a base file, with the row that each part begins at."""
+    config = pinned.state.config
+    names = pinned.names.at(base.instant)
+    columns = key_columns(config)
+    start = 0
+    for batch in reader.iter_batches(names.in_file(columns), batch_rows=_ROWS):
+        yield record_keys(names.in_table(batch, columns), config, reader.path), start
+        start += batch.num_rows

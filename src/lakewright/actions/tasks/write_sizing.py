@@ -28,21 +28,33 @@ def allot(
 
     ``busy`` are file ids that cannot take rows now. A bulk insert makes new groups only.
     """
-    per_row = record_size(spec, files, rows)
+    per_row = rows.nbytes / max(rows.num_rows, 1)
     start = 0
+    for piece, count in room_for(spec, files, rows.num_rows, per_row, busy):
+        yield piece, rows.slice(start, count)
+        start += count
+
+
+def room_for(
+    spec: WriteSpec, files: PartitionFiles, count: int, in_memory: float, busy: frozenset[str]
+) -> Iterator[tuple[FileSlice | None, int]]:
+    """Say how many of so many new rows each small file and each new group (None) takes.
+
+    ``in_memory`` are the bytes of a row there, for partitions whose files do not tell.
+    """
+    per_row = record_size(spec, files, in_memory)
+    left = count
     for piece in _small(spec, files, busy):
         size = piece.base.size if piece.base is not None else 0
-        room = int((spec.settings.max_file - size) / per_row)
-        if room > 0 and start < rows.num_rows:
-            yield piece, rows.slice(start, room)
-            start += room
-    step = max(1, int(spec.settings.max_file / per_row))
-    left = rows.num_rows - start
+        room = min(left, int((spec.settings.max_file - size) / per_row))
+        if room > 0:
+            yield piece, room
+            left -= room
     if left > 0:
-        groups = -(-left // step)
+        groups = -(-left // max(1, int(spec.settings.max_file / per_row)))
         step = -(-left // groups)
-        for begin in range(start, rows.num_rows, step):
-            yield None, rows.slice(begin, step)
+        for begin in range(0, left, step):
+            yield None, min(step, left - begin)
 
 
 def new_file_id() -> str:
@@ -50,7 +62,7 @@ def new_file_id() -> str:
     return f"{uuid.uuid4()}-0"
 
 
-def record_size(spec: WriteSpec, files: PartitionFiles, rows: pa.Table) -> float:
+def record_size(spec: WriteSpec, files: PartitionFiles, in_memory: float) -> float:
     """Guess the bytes of a record in a file: from the partition's own, else from memory."""
     bases = [p.base for p in files.slices if p.base is not None and p.base.size >= _TELLING]
     bases = sorted(bases, key=lambda base: -base.size)[:_ASKED]
@@ -58,7 +70,7 @@ def record_size(spec: WriteSpec, files: PartitionFiles, rows: pa.Table) -> float
     known = [(b.size, count) for b, count in zip(bases, counts, strict=True) if count]
     if known:
         return max(1.0, sum(size for size, _ in known) / sum(count for _, count in known))
-    return max(1.0, _SHRINKS_TO * rows.nbytes / max(rows.num_rows, 1))
+    return max(1.0, _SHRINKS_TO * in_memory)
 
 
 def _rows_of(spec: WriteSpec, base: BaseFile) -> int:

@@ -1,20 +1,23 @@
 """Slices that Python workers merge, as a Spark DataFrame."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from lakewright.actions.tasks.read import ReadSpec, Task
 from lakewright.engine.spark.constants import NUMBER, Constants
 from lakewright.engine.spark.schema import nullable, to_spark_schema, worker_form
 from lakewright.engine.spark.session import ensure_workers, parallelism
 from lakewright.engine.spark.worker import Shared, pack
+from lakewright.engine.spark.workers import in_worker
 from lakewright.model.options import declare
 from lakewright.model.schema import Struct
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
 
 
 def _bytes(text: str) -> int:
@@ -82,56 +85,32 @@ def python_frame(
     bundles would have to be shuffled to be spread evenly.
     """
     ensure_workers(spark)
-    wanted = bundle_count([job.size(task) for task in tasks], parallelism(spark), spec)
+    wanted = bundle_count([job.size(task) for task in tasks], parallelism(spark), spec.options)
     bundles = [pack(bundle) for bundle in pack_tasks(tasks, wanted, job.size)]
-    reader = _worker(job.function, pack(Shared(spec, job.shape, job.numbers)), tuple(bundles))
+    shared = pack(Shared(spec, job.shape, job.numbers))
+    reader = in_worker("worker", "run_bundles", job.function, shared, tuple(bundles))
     count = len(bundles)
     schema = to_spark_schema(nullable(job.shape))
     return spark.range(0, count, 1, count).mapInArrow(reader, schema)
 
 
-def bundle_count(sizes: Sequence[int], width: int, spec: ReadSpec) -> int:
-    """Return into how many Spark tasks the tasks of a scan go.
+def bundle_count(sizes: Sequence[int], width: int, options: Mapping[str, str]) -> int:
+    """Return into how many Spark tasks pieces of work of these sizes go.
 
-    As many as run at once, fewer where there is little to read, more where memory asks for it.
+    As many as run at once, fewer where there is little to do, more where memory asks for it.
     """
     size = sum(sizes)
     worthwhile = -(-size // _SMALLEST_TASK) if size else width
-    bounded = -(-size // LARGEST_TASK.read(spec.options))
+    bounded = -(-size // LARGEST_TASK.read(options))
     return max(1, min(len(sizes), max(min(worthwhile, width), bounded)))
 
 
-def pack_tasks(tasks: Iterable[Task], count: int, size: Callable[[Task], int]) -> list[list[Task]]:
+def pack_tasks(tasks: Iterable[T], count: int, size: Callable[[T], int]) -> list[list[T]]:
     """Spread tasks over bundles of about equal size, the largest first."""
-    bundles: list[list[Task]] = [[] for _ in range(count)]
+    bundles: list[list[T]] = [[] for _ in range(count)]
     loads = [(0, number) for number in range(count)]
     for task in sorted(tasks, key=size, reverse=True):
         load, number = heapq.heappop(loads)
         bundles[number].append(task)
         heapq.heappush(loads, (load + max(size(task), 1), number))
     return [bundle for bundle in bundles if bundle]
-
-
-def _worker(
-    function: str, shared: bytes, bundles: tuple[bytes, ...]
-) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    # Spark pickles this inner function by value: a worker that lacks the package can still
-    # load it, and say what is missing.
-    def read(batches: Iterable[Any]) -> Iterator[Any]:
-        import importlib
-        import sys
-
-        try:
-            worker = importlib.import_module("lakewright.engine.spark.worker")
-        except ModuleNotFoundError as cause:
-            raise RuntimeError(
-                f"Spark's Python worker {sys.executable} cannot import {cause.name}. Install "
-                "lakewright for that interpreter on every machine, or point PYSPARK_PYTHON to "
-                "one that has it before the Spark session is made."
-            ) from cause
-        run = getattr(worker, function)
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from run(shared, bundles[number])
-
-    return read

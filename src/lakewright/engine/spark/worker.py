@@ -47,6 +47,16 @@ class Shared:
     numbers: Mapping[str, int] | None = None
 
 
+def run_bundles(
+    function: str, shared: bytes, bundles: Sequence[bytes], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Run a function of this module over the bundles whose numbers the batches hold."""
+    run = globals()[function]
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield from run(shared, bundles[number])
+
+
 def read_packed(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
     """Stream the rows of packed tasks in the form that Spark takes."""
     job, tasks = _unpacked(shared, packed)
@@ -55,7 +65,7 @@ def read_packed(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
 
 
 def _unpacked(shared: bytes, packed: bytes) -> tuple[Shared, Sequence[Task]]:
-    _settle()
+    settle()
     return cast("Shared", unpack(shared)), cast("Sequence[Task]", unpack(packed))
 
 
@@ -77,7 +87,7 @@ def _handed_over(
 
 
 @cache
-def _settle() -> None:
+def settle() -> None:
     """Make this worker process quick: once, since Spark uses it again for later tasks."""
     pa.set_cpu_count(1)  # Spark runs one task per core; threads beside them only contend
     # Spark collects garbage after every task, and would look at every imported module anew.

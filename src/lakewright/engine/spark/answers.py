@@ -1,0 +1,27 @@
+"""Running a job whose tasks answer with values."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from lakewright.engine.spark.carrying import ANSWER, answers_of, error_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def answers(source: "DataFrame", run: Callable[[Iterable[Any]], Iterator[Any]]) -> Iterator[Any]:
+    """Run a worker's function over the partitions of a DataFrame, and return what it made.
+
+    An error of ours in a task is raised as what it was, Spark's own behind it.
+    """
+    try:
+        rows = source.mapInArrow(run, f"{ANSWER} binary").collect()
+    except PySparkException as failure:
+        error = error_in(str(failure))
+        if error is None:
+            raise
+        raise error from failure
+    for row in rows:
+        yield from answers_of(bytes(row[0]))

@@ -1,0 +1,138 @@
+"""Rows of a DataFrame as one Arrow table on the driver, if they are few.
+
+Spark's estimate decides whether it is worth a try, and a limit bounds what comes when the
+estimate was wrong. Where Spark says nothing of the size, a Python worker counts the bytes of the
+first rows and hands on what stays within the limit.
+"""
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+
+from lakewright.engine.spark.estimate import Estimate
+from lakewright.engine.spark.schema import from_spark_schema
+from lakewright.engine.spark.session import ensure_workers, is_connect
+from lakewright.engine.spark.workers import in_worker
+from lakewright.engine.spark.write_worker import conformed
+from lakewright.format.arrow.schema import to_arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: How much larger than the estimate rows may be in memory: files are compressed.
+_EXPANSION = 4
+
+
+def few_rows(frame: "DataFrame", expected: Estimate, limit: int) -> pa.Table | None:
+    """Return all rows if they take at most ``limit`` bytes, None if more or if nobody knows.
+
+    One run of the query makes the answer. No more than the limit comes to this process.
+    """
+    if limit <= 0:
+        return None
+    schema = to_arrow_schema(from_spark_schema(frame.schema))
+    connect = is_connect(frame.sparkSession)
+    if expected.known and expected.sober and expected.size <= limit:
+        if not connect and hasattr(frame._jdf, "collectAsArrowToPython"):
+            return _collected(frame, schema, limit)
+        if connect and expected.size * _EXPANSION <= limit:
+            return _within(frame.toArrow().cast(schema), limit)
+        return _counted(frame, schema, limit)
+    if expected.narrow or (expected.known and expected.size <= limit):
+        return _counted(frame, schema, limit)
+    return None
+
+
+def _within(table: pa.Table, limit: int) -> pa.Table | None:
+    return table if table.nbytes <= limit else None
+
+
+class _TooMuch(Exception):
+    """More bytes came than the limit allows."""
+
+
+def _collected(frame: "DataFrame", schema: pa.Schema, limit: int) -> pa.Table | None:
+    """Read the batches from the socket on which the JVM serves them, and break off at the limit.
+
+    This is what ``toArrow`` does from Spark 4 on, except that it reads to the end, and that
+    Spark 3.5 does not have it.
+    """
+    context = frame.sparkSession.sparkContext
+    tag = f"lakewright-{uuid.uuid4()}"
+    context.addJobTag(tag)
+    try:
+        served = frame._jdf.collectAsArrowToPython()
+        try:
+            batches = _read_socket((served[0], served[1]), _Counting(limit))
+        except _TooMuch:
+            context.cancelJobsWithTag(tag)
+            with contextlib.suppress(Exception):  # the job was broken off, as it says
+                served[2].getResult()
+            return None
+        served[2].getResult()
+    except PySparkException as error:
+        if "maxResultSize" in str(error):
+            return None
+        raise
+    finally:
+        context.removeJobTag(tag)
+    return pa.Table.from_batches([conformed(batch, schema) for batch in batches], schema=schema)
+
+
+def _read_socket(address: tuple[Any, Any], serializer: "_Counting") -> list[pa.RecordBatch]:
+    try:
+        from pyspark.util import _load_from_socket
+    except ImportError:  # Spark 3.5
+        from pyspark.rdd import _load_from_socket
+    opened: Any = _load_from_socket(address, cast("Any", serializer))
+    if hasattr(opened, "__enter__"):
+        with opened as stream:
+            return list(stream)
+    return list(opened)
+
+
+class _Counting:
+    """Reads what ``collectAsArrowToPython`` serves: batches, then their order or an error."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+
+    def load_stream(self, stream: BinaryIO) -> Iterator[pa.RecordBatch]:
+        """Return the batches in the order of the rows."""
+        from pyspark.serializers import UTF8Deserializer, read_int
+
+        batches: list[pa.RecordBatch] = []
+        seen = 0
+        for batch in pa.ipc.open_stream(stream):
+            seen += batch.nbytes
+            if seen > self._limit:
+                raise _TooMuch
+            batches.append(batch)
+        count = read_int(stream)
+        if count < 0:
+            raise RuntimeError(UTF8Deserializer().loads(stream))
+        order = [read_int(stream) for _ in range(count)]
+        return iter([batches[number] for number in order])
+
+
+def _counted(frame: "DataFrame", schema: pa.Schema, limit: int) -> pa.Table | None:
+    """Let one worker count; more rows than could fit need not even reach it."""
+    ensure_workers(frame.sparkSession)
+    most = limit // _least_width(schema) + 1
+    rows = frame.limit(min(most, (1 << 31) - 1)).coalesce(1)
+    found = rows.mapInArrow(in_worker("write_worker", "pass_few", limit), "data binary").collect()
+    pieces = [bytes(row[0]) for row in found]
+    if b"" in pieces:
+        return None
+    batches = [batch for data in pieces for batch in pa.ipc.open_stream(data)]
+    return pa.Table.from_batches([conformed(batch, schema) for batch in batches], schema=schema)
+
+
+def _least_width(schema: pa.Schema) -> int:
+    """Return how many bytes a row takes at least in Arrow's memory."""
+    bits = [f.type.bit_width if pa.types.is_primitive(f.type) else 32 for f in schema]
+    return max(1, sum(bits) // 8)
