@@ -67,7 +67,7 @@ class WriteRequest(Generic[R]):
                 next_step="Leave out instant or retry.",
             )
         for key, value in self.metadata.items():
-            if not isinstance(key, str) or not isinstance(value, str):
+            if not all(isinstance(text, str) for text in (key, value)):
                 raise Invalid(
                     f"metadata holds {key!r}: {value!r}, which is not text.",
                     next_step="Give texts for keys and values.",

@@ -27,7 +27,7 @@ class GroupRoute:
         """Return the number of each row."""
         paths = self.keys.partitions(batch)
         sums = [zlib.crc32(path.encode()) for path in paths.dictionary.to_pylist()]
-        numbers = np.array(sums, np.int64)[np.asarray(paths.indices)]
+        numbers: npt.NDArray[np.int64] = np.array(sums, np.int64)[np.asarray(paths.indices)]
         if self.buckets is not None:
             numbers += bucket_of(self.keys.keys(batch), self.hash_fields, self.buckets)
         return numbers
