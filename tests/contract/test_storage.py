@@ -23,6 +23,7 @@ from pyarrow import fs as arrow_files
 
 from lakewright.model.errors import AlreadyExists, Invalid, InvalidPath, NotFound
 from lakewright.storage import arrow_fs, fsspec_fs
+from lakewright.storage.fleeting import fleeting
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from support import storage_race
@@ -60,6 +61,12 @@ SUBJECTS = [
     Subject("memory", lambda folder, name: open_storage(f"memory://{name}/table")),
     Subject(
         "local", lambda folder, name: open_storage(folder / name), processes=True, on_disk=True
+    ),
+    Subject(
+        "local-fleeting",
+        lambda folder, name: fleeting(open_storage(folder / name)),
+        processes=True,
+        on_disk=True,
     ),
     Subject(
         "arrow-local",

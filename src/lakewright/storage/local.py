@@ -68,10 +68,15 @@ _WALK_BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class LocalStorage:
-    """The files below one folder; ``uri`` is its absolute plain path. It need not exist yet."""
+    """The files below one folder; ``uri`` is its absolute plain path. It need not exist yet.
+
+    One that is not ``durable`` keeps every promise but this: what it wrote last may be gone after
+    a power cut. A crash of the process alone loses nothing.
+    """
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
+    durable: bool = True
 
     @property
     def can_create_atomically(self) -> bool:
@@ -156,20 +161,20 @@ class LocalStorage:
     def ensure_folder(self, path: str) -> None:
         """Make a folder and what is missing above it, durably."""
         with self._mapped(path):
-            make_folders(self._inside(check_path(path)))
+            make_folders(self._inside(check_path(path)), durable=self.durable)
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a file only where nothing is yet; atomic and durable."""
         with self._mapped(path), self._folder_of(path) as (name, folder):
             if exists(name, folder):
                 return False
-            with staged(data, folder) as temporary:
+            with staged(data, folder, durable=self.durable) as temporary:
                 drop_checksum(name, folder)
                 try:
                     link(temporary, folder, name, folder)
                 except FileExistsError:
                     return False
-            os.fsync(folder)
+            self._sync(folder)
             return True
 
     def write(self, path: str, data: bytes) -> None:
@@ -177,7 +182,7 @@ class LocalStorage:
         with (
             self._mapped(path),
             self._folder_of(path) as (name, folder),
-            staged(data, folder) as temporary,
+            staged(data, folder, durable=self.durable) as temporary,
             locked(folder),
         ):
             self._put_in_place(path, temporary, name, folder)
@@ -198,7 +203,7 @@ class LocalStorage:
                 raise
             with self._mapped(path):
                 file.close()
-                settle(descriptor)
+                settle(descriptor, durable=self.durable)
                 with locked(folder):
                     self._put_in_place(path, temporary, name, folder)
 
@@ -209,7 +214,7 @@ class LocalStorage:
         with (
             self._mapped(path),
             self._folder_of(path) as (name, folder),
-            staged(data, folder) as temporary,
+            staged(data, folder, durable=self.durable) as temporary,
             locked(folder),
         ):
             try:
@@ -240,12 +245,12 @@ class LocalStorage:
                 link(old_name, old_folder, new_name, new_folder)
             except FileExistsError:
                 raise already_exists(target, self.uri) from None
-            os.fsync(new_folder)
+            self._sync(new_folder)
             with locked(old_folder):
                 drop_checksum(old_name, old_folder)
                 with suppress(FileNotFoundError):
                     os.unlink(old_name, dir_fd=old_folder)
-            os.fsync(old_folder)
+            self._sync(old_folder)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files; each run of files in one folder shares a lock and a sync."""
@@ -261,13 +266,17 @@ class LocalStorage:
                             drop_checksum(name, descriptor)
                             with suppress(FileNotFoundError, IsADirectoryError):
                                 os.unlink(name, dir_fd=descriptor)
-                    os.fsync(descriptor)
+                    self._sync(descriptor)
                 finally:
                     os.close(descriptor)
 
     @property
     def _base(self) -> str:
         return self.uri.rstrip("/")
+
+    def _sync(self, descriptor: int) -> None:
+        if self.durable:
+            os.fsync(descriptor)
 
     def _inside(self, path: str) -> str:
         """Return the full path after making sure that no link on the way leaves the root."""
@@ -355,7 +364,7 @@ class LocalStorage:
             try:
                 descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY)
             except FileNotFoundError:
-                make_folders(full)
+                make_folders(full, durable=self.durable)
                 descriptor = os.open(full, os.O_RDONLY | os.O_DIRECTORY)
         except NotADirectoryError as cause:
             raise self._in_the_way(path, "A file stands where a folder is needed") from cause
@@ -371,7 +380,7 @@ class LocalStorage:
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except IsADirectoryError as cause:
             raise self._in_the_way(path, "A folder stands where a file is wanted") from cause
-        os.fsync(folder)
+        self._sync(folder)
 
     def _in_the_way(self, path: str, what: str) -> InvalidPath:
         return InvalidPath(

@@ -43,7 +43,7 @@ def read_at(descriptor: int, offset: int, length: int) -> bytes:
     return b"".join(pieces)
 
 
-def make_folders(full: str) -> None:
+def make_folders(full: str, *, durable: bool = True) -> None:
     """Make a folder and what is missing above it, each made durable in its parent."""
     missing = []
     while not os.path.isdir(full):
@@ -52,6 +52,8 @@ def make_folders(full: str) -> None:
     for folder in reversed(missing):
         with suppress(FileExistsError):
             os.mkdir(folder)
+        if not durable:
+            continue
         descriptor = os.open(os.path.dirname(folder), os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
@@ -73,21 +75,22 @@ def temporary_file(folder: int) -> Iterator[tuple[str, int]]:
 
 
 @contextmanager
-def staged(data: bytes, folder: int) -> Iterator[str]:
+def staged(data: bytes, folder: int, *, durable: bool = True) -> Iterator[str]:
     """Write ``data`` to a settled temporary file in ``folder``."""
     with temporary_file(folder) as (name, descriptor):
         view = memoryview(data)
         while view:
             view = view[os.write(descriptor, view) :]
-        settle(descriptor)
+        settle(descriptor, durable=durable)
         yield name
 
 
-def settle(descriptor: int) -> None:
+def settle(descriptor: int, *, durable: bool = True) -> None:
     """Make a written file durable, with a modification time of its own."""
     now = time.time_ns()
     os.utime(descriptor, ns=(now, now))
-    os.fsync(descriptor)
+    if durable:
+        os.fsync(descriptor)
 
 
 @contextmanager

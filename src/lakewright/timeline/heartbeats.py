@@ -18,6 +18,7 @@ from types import TracebackType
 
 from lakewright.model.errors import NotFound
 from lakewright.model.options import declare
+from lakewright.storage.fleeting import fleeting
 from lakewright.storage.port import FileStat, Storage
 from lakewright.timeline.owner import Owner
 from lakewright.timeline.pulse import Pulse
@@ -174,7 +175,12 @@ def is_open(storage: Storage, instant: str) -> bool:
 
 def close(storage: Storage, instant: str, record: Record) -> None:
     """Say that no further file counts, before the write's markers are looked at."""
-    storage.write(path_of(instant), replace(record, closed=True).encode())
+    fleeting(storage).write(path_of(instant), replace(record, closed=True).encode())
+
+
+def drop_heartbeats(storage: Storage, *instants: str) -> None:
+    """Delete heartbeats, the last trace of writes that are settled."""
+    fleeting(storage).delete([path_of(instant) for instant in instants])
 
 
 def list_heartbeats(storage: Storage) -> dict[str, FileStat]:
@@ -250,5 +256,5 @@ class Heartbeat:
     def _beat(self) -> None:
         with self._lock:
             begun = time.monotonic()
-            self.storage.write(path_of(self.instant), self.record.encode())
+            fleeting(self.storage).write(path_of(self.instant), self.record.encode())
             self.last = begun

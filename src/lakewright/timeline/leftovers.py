@@ -7,7 +7,7 @@ from lakewright.format.hudi.metadata.commit import CommitMetadata
 from lakewright.model.logs import facts
 from lakewright.storage.paths import split
 from lakewright.storage.port import Storage
-from lakewright.timeline.heartbeats import path_of
+from lakewright.timeline.heartbeats import drop_heartbeats
 from lakewright.timeline.markers import Markers
 from lakewright.timeline.view import TimelineView
 
@@ -48,4 +48,4 @@ def clear_leftovers(storage: Storage, view: TimelineView, instant: str) -> None:
     if done:
         delete_strays(storage, instant, view.commit_metadata(done[0]))
     Markers(storage, instant).clear()
-    storage.delete([path_of(instant)])
+    drop_heartbeats(storage, instant)

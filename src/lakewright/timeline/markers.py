@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lakewright.model.errors import Corrupt, NotFound
+from lakewright.storage.fleeting import fleeting
 from lakewright.storage.paths import check_file
 from lakewright.storage.port import Storage
 
@@ -48,7 +49,7 @@ class Markers:
     """The markers of one write."""
 
     def __init__(self, storage: Storage, instant: str) -> None:
-        self._storage = storage
+        self._storage = fleeting(storage)
         self.folder = f"{TEMPORARY}/{instant}"
 
     def create(self, path: str, kind: MarkerKind) -> None:

@@ -20,9 +20,9 @@ from lakewright.timeline.heartbeats import (
     Record,
     Tolerance,
     close,
+    drop_heartbeats,
     is_given_up,
     list_heartbeats,
-    path_of,
     read_record,
 )
 from lakewright.timeline.leftovers import clear_leftovers
@@ -156,7 +156,7 @@ class Recovery:
         if plan is None:
             folder = self.config.timeline_folder
             self.storage.delete([f"{folder}/{name}" for name in entry.files.values()])
-            self.storage.delete([path_of(instant)])
+            drop_heartbeats(self.storage, instant)
             self._refresh()
             return
         rollback = Rollback(self.storage, self.config, instant, plan)

@@ -37,7 +37,7 @@ from lakewright.model.logs import facts
 from lakewright.storage.paths import join, split
 from lakewright.storage.port import Storage
 from lakewright.timeline.entries import Entry
-from lakewright.timeline.heartbeats import path_of
+from lakewright.timeline.heartbeats import drop_heartbeats
 from lakewright.timeline.markers import MarkerKind, Markers
 
 log = logging.getLogger(__name__)
@@ -196,13 +196,13 @@ class Rollback:
             extra=facts(instant=self.target, by=self.instant, files=metadata.total_deleted),
         )
         Markers(self.storage, self.target).clear()
-        self.storage.delete([path_of(self.target), path_of(self.instant)])
+        drop_heartbeats(self.storage, self.target, self.instant)
 
     def forget(self, entry: Entry) -> None:
         """Remove a write that made no file from the timeline, without a trace."""
         self.storage.delete(self._pending_files(entry))
         Markers(self.storage, self.target).clear()
-        self.storage.delete([path_of(self.target)])
+        drop_heartbeats(self.storage, self.target)
 
     def _file(self, state: State, completed: str | None = None) -> str:
         done = completed if self.config.layout == 2 else self.instant

@@ -22,12 +22,19 @@ from lakewright.format.hudi.properties import load_properties, recover_propertie
 from lakewright.model.errors import Conflict, Invalid, LakewrightError, Unavailable
 from lakewright.model.instant import Action, Instant, State
 from lakewright.model.logs import facts
+from lakewright.storage.fleeting import fleeting
 from lakewright.storage.port import Storage
 from lakewright.timeline.clock import check_wanted, newest_time, next_time
 from lakewright.timeline.committing import Guard, Rivals, Ticket
 from lakewright.timeline.conflicts import Touched, check_plans, check_rivals, settled_schema
 from lakewright.timeline.entries import Entry
-from lakewright.timeline.heartbeats import Heartbeat, Record, Tolerance, path_of, read_record
+from lakewright.timeline.heartbeats import (
+    Heartbeat,
+    Record,
+    Tolerance,
+    drop_heartbeats,
+    read_record,
+)
 from lakewright.timeline.leftovers import clear_leftovers, delete_strays
 from lakewright.timeline.load import load_timeline
 from lakewright.timeline.locks.choose import open_lock
@@ -95,16 +102,16 @@ class StorageCommitter:
             owner = Owner.nowhere() if detached else Owner.here()
             ticket = Ticket(taken, action, operation, _newest_effect(view), owner.token)
             heart = self._heart(taken, Record(owner, _writes_under_way(view)))
+            self._hearts[ticket.token] = heart
             try:
                 heart.start()
                 lease.secure(self._patience.request)
                 self._create(ticket, State.REQUESTED, plan or self._empty_plan(action))
                 self._create(ticket, State.INFLIGHT, self._inflight_body(operation))
             except BaseException:
-                heart.stop()
+                self._hearts.pop(ticket.token).stop()
                 self._forget(ticket)
                 raise
-        self._hearts[ticket.token] = heart
         log.info("write begun", extra=facts(instant=taken, action=action, operation=operation))
         return ticket
 
@@ -146,7 +153,8 @@ class StorageCommitter:
         return encode_commit(planned, self._config.layout, replace=False)
 
     def _create(self, ticket: Ticket, state: State, body: bytes) -> None:
-        if not create_once(self._storage, self._file(ticket, state), body):
+        # A write that is lost with them in a power cut has no file yet that outlived it.
+        if not create_once(fleeting(self._storage), self._file(ticket, state), body):
             raise Conflict(
                 f"Another writer has taken the instant {ticket.instant}.",
                 next_step="Try again; use the same lock in all writers.",
@@ -162,7 +170,8 @@ class StorageCommitter:
         states = (State.INFLIGHT, State.REQUESTED)
         files = [self._file(ticket, state) for state in states]
         try:
-            self._storage.delete([*files, path_of(ticket.instant)])
+            self._storage.delete(files)
+            drop_heartbeats(self._storage, ticket.instant)
         except LakewrightError as error:
             _log_left(ticket, error)
 
@@ -306,7 +315,7 @@ class StorageCommitter:
                 heart.stop()
             delete_strays(self._storage, ticket.instant, metadata)
             Markers(self._storage, ticket.instant).clear()
-            self._storage.delete([path_of(ticket.instant)])
+            drop_heartbeats(self._storage, ticket.instant)
         except LakewrightError as error:
             _log_left(ticket, error)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from lakewright.model.errors import Unsupported
+from lakewright.storage.fleeting import fleeting
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from lakewright.timeline.locks import options as settings
@@ -26,7 +27,7 @@ def open_lock(storage: Storage, options: Mapping[str, str]) -> TableLock:
         return _file_lock(storage, options, wait)
     _refuse_unatomic(storage)
     return StorageLock(
-        storage,
+        fleeting(storage),
         wait=wait,
         validity=settings.VALIDITY.read(options),
         renewal=settings.RENEWAL.read(options),
@@ -41,7 +42,7 @@ def _usual(storage: Storage) -> str:
 
 def _file_lock(storage: Storage, options: Mapping[str, str], wait: float) -> FileLock:
     folder = settings.FILE_FOLDER.read(options)
-    place = open_storage(folder, storage.options) if folder else storage
+    place = fleeting(open_storage(folder, storage.options) if folder else storage)
     _refuse_unatomic(place)
     gate = storage if _is_local(storage) else None
     expire = settings.FILE_EXPIRE.read(options) * 60
