@@ -1,7 +1,7 @@
 """Writes made of the tasks alone: planned, written and committed by hand, for tests of tasks."""
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -176,7 +176,7 @@ class TaskTable:
 
 def rows_of(*rows: tuple[str, int, str, str]) -> pa.Table:
     """Return rows of ``SCHEMA``: id, ts, v, dt."""
-    columns = list(zip(*rows, strict=True)) if rows else [[], [], [], []]
+    columns: list[Sequence[object]] = list(zip(*rows, strict=True)) or [[], [], [], []]
     types = (pa.string(), pa.int64(), pa.string(), pa.string())
     return pa.table(
         [pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=["id", "ts", "v", "dt"]
@@ -192,5 +192,5 @@ def hudi_rows(path: str) -> list[dict[str, Any]]:
     """Return the rows that the hudi package reads."""
     import hudi
 
-    batches: Iterator[Any] = hudi.HudiTableBuilder.from_base_uri(path).build().read()
+    batches = hudi.HudiTableBuilder.from_base_uri(path).build().read()
     return [row for batch in batches for row in pa.record_batch(batch).to_pylist()]

@@ -1,24 +1,23 @@
 """The tasks of a write: rows in, files out, nothing visible until the commit."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
 from lakewright.actions.executor import Attempt
 from lakewright.actions.tasks.write_global import plan_global
 from lakewright.actions.tasks.write_group import write_group
-from lakewright.actions.tasks.write_lookup import looks_up
 from lakewright.actions.tasks.write_plan import Planner, apart
-from lakewright.actions.tasks.write_prepare import Place, Preparer
+from lakewright.actions.tasks.write_prepare import EVERYWHERE, Preparer
 from lakewright.actions.tasks.write_shelf import Shelf
 from lakewright.actions.tasks.write_spec import (
     FileWritten,
     GroupWork,
     KeysToDelete,
     WriteSpec,
+    looks_up,
 )
-from lakewright.format.hudi.base_write import constant
-from lakewright.model.schema import PARTITION_PATH, RECORD_KEY
+from lakewright.model.schema import RECORD_KEY
 from lakewright.storage.streams import map_bounded
 
 __all__ = ["plan_groups", "stream_groups", "write_group", "write_stream"]
@@ -26,6 +25,8 @@ __all__ = ["plan_groups", "stream_groups", "write_group", "write_stream"]
 #: Rows that are split at a time: large enough that few pieces are left of many groups, small
 #: enough that copying them stays in the cache.
 _SPLIT_ROWS = 256 << 10
+#: A batch of so many rows is split by itself; smaller ones are put together first.
+_WORTH_SPLITTING = 64 << 10
 
 
 def plan_groups(
@@ -34,7 +35,7 @@ def plan_groups(
     """Say what happens to each file group, given all rows and deletes of a write."""
     batches: list[pa.RecordBatch] = []
     if rows is not None:
-        batches += rows.combine_chunks().to_batches(max_chunksize=_SPLIT_ROWS)
+        batches += _gathered(rows.to_batches())
     preparer = Preparer(spec, 0)
     with Shelf(_ENDLESS) as shelf:
         for pieces in map_bounded(preparer.pieces, batches, threads=pa.cpu_count()):
@@ -76,32 +77,13 @@ _ENDLESS = 1 << 62
 
 
 def _works(spec: WriteSpec, shelf: Shelf, gone: Shelf) -> Iterator[GroupWork]:
-    places = sorted({*shelf.places(), *gone.places()})
-    unrouted = all(not inner for _, inner in places)
-    if spec.layout.kind.is_global and looks_up(spec) and unrouted:
-        yield from _everywhere(spec, shelf, gone, places)
-        return
     planner = Planner(spec)
-    for place in places:
-        yield from planner.works(place, shelf.take(place), _keys(gone.take(place)))
-
-
-def _everywhere(
-    spec: WriteSpec, shelf: Shelf, gone: Shelf, places: Sequence[Place]
-) -> Iterator[GroupWork]:
-    """Plan over all partitions at once: a key may lie in any of them."""
-    rows: list[pa.Table] = []
-    keys: list[pa.Array] = []
-    for place in places:
-        taken, deletes = apart(spec, shelf.take(place), _keys(gone.take(place)))
-        if taken is not None and taken.num_rows:
-            path = constant(place[0], taken.num_rows).dictionary_decode()
-            rows.append(taken.append_column(PARTITION_PATH, path))
-        if deletes is not None:
-            keys.append(deletes)
-    every = pa.chunked_array(keys, pa.string()).unique() if keys else None
-    if rows or every is not None:
-        yield from plan_global(spec, pa.concat_tables(rows) if rows else None, every)
+    for place in sorted({*shelf.places(), *gone.places()}):
+        rows, deletes = shelf.take(place), _keys(gone.take(place))
+        if spec.layout.kind.is_global and place == EVERYWHERE and looks_up(spec):
+            yield from plan_global(spec, *apart(spec, rows, deletes))
+        else:
+            yield from planner.works(place, rows, deletes)
 
 
 def _keys(rows: pa.Table | None) -> pa.Array | None:
@@ -114,6 +96,9 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     rows = 0
     for batch in batches:
         for part in _cut(batch):
+            if part.num_rows >= _WORTH_SPLITTING:
+                yield part
+                continue
             waiting.append(part)
             rows += part.num_rows
             if rows >= _SPLIT_ROWS:

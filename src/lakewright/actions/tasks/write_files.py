@@ -6,8 +6,11 @@ from functools import lru_cache
 from threading import Lock
 from typing import IO
 
+import pyarrow as pa
+
 from lakewright.actions.tasks.write_spec import WriteSpec
 from lakewright.format.hudi.avro_schema import to_avro_schema
+from lakewright.format.hudi.parquet_writing import repeating_columns
 from lakewright.format.hudi.partition_metadata import (
     PARTITION_METADATA_NAME,
     PARTITION_METADATA_PARQUET_NAME,
@@ -16,7 +19,7 @@ from lakewright.format.hudi.partition_metadata import (
     encode_partition_metadata_parquet,
 )
 from lakewright.model.options import parse_bool
-from lakewright.model.schema import META_FIELDS, Struct
+from lakewright.model.schema import COMMIT_TIME, FILE_NAME, META_FIELDS, PARTITION_PATH, Struct
 from lakewright.timeline.markers import MarkerKind, Markers
 
 #: Tables with this property keep a partition's metadata in the footer of a parquet file.
@@ -38,6 +41,8 @@ class _Numbers:
 
 
 _NUMBERS = _Numbers()
+#: Hudi's own columns that hold one value, or few.
+_CONSTANT = frozenset({COMMIT_TIME, PARTITION_PATH, FILE_NAME})
 
 
 @contextmanager
@@ -76,6 +81,25 @@ def record_schema(schema: Struct, table: str, *, meta: bool) -> str:
 def record_name(table: str) -> tuple[str, str]:
     """Return name and namespace of the Avro record of a table."""
     return f"{table}_record", f"hoodie.{table}"
+
+
+class Layout:
+    """What the files of one write share beside its spec: found out by the first of them."""
+
+    def __init__(self) -> None:
+        self._repeating: frozenset[str] | None = None
+
+    def repeating(self, rows: pa.Table, keys: tuple[str, ...]) -> frozenset[str]:
+        """Return the columns that get a dictionary, judged by the first rows that come by."""
+        if self._repeating is None:
+            self._repeating = repeating_columns(rows, keys) | _CONSTANT
+        return self._repeating
+
+
+@lru_cache(maxsize=64)
+def layout_of(uri: str, instant: str) -> Layout:
+    """Return what files of a write share in this process."""
+    return Layout()
 
 
 @lru_cache(maxsize=4096)

@@ -33,6 +33,10 @@ def plan_global(
     """
     policy = MergePolicy.of(spec.config)
     own = np.empty(0, object)
+    if rows is not None and not rows.num_rows:
+        rows = None
+    if rows is None and deletes is None:
+        return
     if rows is not None:
         rows = combined(rows, policy, spec.config.ordering)
         own = np.asarray(rows.column(PARTITION_PATH).to_pylist(), object)

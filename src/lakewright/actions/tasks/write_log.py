@@ -14,6 +14,7 @@ from lakewright.actions.tasks.write_files import (
     new_file,
     record_schema,
 )
+from lakewright.actions.tasks.write_new import repeating_in
 from lakewright.actions.tasks.write_old import OldBase
 from lakewright.actions.tasks.write_settings import BlockFormat
 from lakewright.actions.tasks.write_spec import FileWritten, GroupWork, WriteSpec
@@ -24,7 +25,7 @@ from lakewright.format.hudi.log.blocks import HeaderKey
 from lakewright.format.hudi.log.deletes import OrderingValue, wrap_ordering
 from lakewright.format.hudi.log.write import avro_block, data_header, delete_block, parquet_block
 from lakewright.format.hudi.metadata.commit import WriteStat
-from lakewright.model.files import FileSlice
+from lakewright.model.files import BaseFile, FileSlice
 from lakewright.model.schema import (
     COMMIT_SEQNO,
     COMMIT_TIME,
@@ -39,7 +40,7 @@ from lakewright.table.merge.winners import Flags, Places
 from lakewright.timeline.markers import MarkerKind
 
 #: The default ordering value: the delete wins over whatever came before it.
-_ALWAYS = OrderingValue("IntWrapper", 0)
+_ALWAYS = (OrderingValue("IntWrapper", 0),)
 
 
 def write_log(
@@ -113,18 +114,16 @@ def _places(
     spec: WriteSpec, work: GroupWork, piece: FileSlice, entries: _Entries, policy: MergePolicy
 ) -> _Places | None:
     """Look entries up in the base file; None where nobody has to know."""
-    if (
-        work.insert_only
-        or piece.base is None
-        or not spec.settings.positions
-        or spec.config.version < 8
-    ):
+    if work.insert_only or piece.base is None:
         return None
-    if work.positions is not None and not entries.delete_count:
-        rows = np.asarray(pc.fill_null(work.positions, -1))[entries.row_places]
-        return _Places(rows.astype(np.int64), np.empty(0, np.int64), np.zeros(len(rows), bool))
-    keys = pa.chunked_array([entries.row_keys, entries.delete_keys], pa.string()).combine_chunks()
     ordering = policy.ordering if policy.event_time and not piece.logs else ()
+    if work.positions is not None and not entries.delete_count:
+        rows = np.asarray(pc.fill_null(work.positions, -1))[entries.row_places].astype(np.int64)
+        late = _late(spec, piece.base, entries, rows, ordering)
+        return _Places(rows, np.empty(0, np.int64), late)
+    if not _writes_positions(spec):
+        return None
+    keys = pa.chunked_array([entries.row_keys, entries.delete_keys], pa.string()).combine_chunks()
     more = tuple(dict.fromkeys(name.split(".")[0] for name in ordering))
     places = np.full(len(keys), -1, np.int64)
     losing = np.zeros(entries.row_count, bool)
@@ -144,6 +143,27 @@ def _places(
                 losing |= _losing(batch, rows, which, ordering, values, entries.row_count)
     count = entries.row_count
     return _Places(places[:count], places[count:], losing)
+
+
+def _writes_positions(spec: WriteSpec) -> bool:
+    return spec.settings.positions and spec.config.version >= 8
+
+
+def _late(
+    spec: WriteSpec, base: BaseFile, entries: _Entries, places: Places, ordering: tuple[str, ...]
+) -> Flags:
+    """Mark the rows that the stored row at their place beats by its ordering value."""
+    late = np.zeros(len(places), bool)
+    if entries.rows is None or not ordering:
+        return late
+    values = ordering_columns(entries.rows, ordering)
+    start = 0
+    with OldBase.open(spec, base) as old:
+        for batch in old.column_batches(tuple(name.split(".")[0] for name in ordering)):
+            here = np.flatnonzero((places >= start) & (places < start + batch.num_rows))
+            late |= _losing(batch, places[here] - start, here, ordering, values, len(places))
+            start += batch.num_rows
+    return late
 
 
 def _losing(
@@ -184,7 +204,7 @@ def _data_blocks(
     if entries.rows is None:
         return []
     rows = _with_meta(spec, work, entries.rows, task)
-    if found is None:
+    if found is None or not _writes_positions(spec):
         return [_data_block(spec, rows, None, piece)]
     # Readers can use positions only where every record of a block has one.
     known = np.flatnonzero(found.rows >= 0)
@@ -205,7 +225,7 @@ def _data_block(
     header = _header(spec, positions, piece)
     if spec.settings.block_format is BlockFormat.AVRO:
         return avro_block(rows, header)
-    return parquet_block(rows, header)
+    return parquet_block(rows, header, repeating_in(spec, rows))
 
 
 def _header(spec: WriteSpec, positions: Places | None, piece: FileSlice) -> dict[HeaderKey, str]:
@@ -240,22 +260,32 @@ def _delete_blocks(
     piece: FileSlice,
     policy: MergePolicy,
 ) -> list[bytes]:
-    count = entries.delete_count
-    if not count:
+    if not entries.delete_count:
         return []
-    keys = entries.delete_keys
-    ordering = [*_soft_ordering(entries.soft, policy), *([(_ALWAYS,)] * len(entries.hard))]
-    sequence = np.arange(count)
-    positions: Places | None = None
-    if found is not None and bool((found.deletes >= 0).all()):
-        sequence = np.argsort(found.deletes, kind="stable")
-        positions = found.deletes[sequence]
-        if bool((np.diff(positions) == 0).any()):
-            sequence, positions = np.arange(count), None
-    header = _header(spec, positions, piece)
-    texts = keys.take(pa.array(sequence)).to_pylist()
-    partitions = [work.group.partition] * count
-    return [delete_block(texts, partitions, header, [ordering[i] for i in sequence])]
+    ordering = [*_soft_ordering(entries.soft, policy), *([_ALWAYS] * len(entries.hard))]
+    # Some readers refuse a block in which ordering values have more than one type.
+    always = np.array([values is _ALWAYS for values in ordering])
+    blocks = []
+    for chosen in (np.flatnonzero(~always), np.flatnonzero(always)):
+        if not len(chosen):
+            continue
+        positions = None
+        if found is not None and _writes_positions(spec):
+            positions, chosen = _in_file_order(found.deletes, chosen)
+        header = _header(spec, positions, piece)
+        texts = entries.delete_keys.take(pa.array(chosen)).to_pylist()
+        partitions = [work.group.partition] * len(chosen)
+        blocks.append(delete_block(texts, partitions, header, [ordering[i] for i in chosen]))
+    return blocks
+
+
+def _in_file_order(places: Places, chosen: Places) -> tuple[Places | None, Places]:
+    """Return the places of the chosen entries, rising, and the entries in that order."""
+    mine = places[chosen]
+    if bool((mine < 0).any()):
+        return None, chosen
+    chosen = chosen[np.argsort(mine, kind="stable")]
+    return places[chosen], chosen
 
 
 def _soft_ordering(
@@ -264,8 +294,8 @@ def _soft_ordering(
     if soft is None:
         return []
     if not policy.event_time:
-        return [(_ALWAYS,)] * soft.num_rows
-    columns = []
+        return [_ALWAYS] * soft.num_rows
+    columns: list[list[OrderingValue | None]] = []
     for name in policy.ordering:
         column = field_values(soft, name)
         if column is None:
@@ -274,7 +304,7 @@ def _soft_ordering(
         plain = _plain(column.combine_chunks())
         columns.append([wrap_ordering(v, column.type) for v in plain.to_pylist()])
     rows = list(zip(*columns, strict=True))
-    return [(_ALWAYS,) if all(v is None for v in row) else row for row in rows]
+    return [_ALWAYS if all(v is None for v in row) else row for row in rows]
 
 
 def _plain(column: pa.Array) -> pa.Array:

@@ -7,21 +7,15 @@ import numpy as np
 import pyarrow as pa
 
 from lakewright.actions.tasks.write_sizing import allot, new_file_id
-from lakewright.actions.tasks.write_spec import GroupWork, WriteSpec
+from lakewright.actions.tasks.write_spec import GroupWork, WriteSpec, looks_up
 from lakewright.index.record_index import RecordIndex, Tagged
 from lakewright.model.files import FileGroupId, FileSlice
 from lakewright.model.schema import RECORD_KEY
 from lakewright.model.table import TableType
-from lakewright.model.writing import Operation
 from lakewright.table.merge.winners import Places
 from lakewright.table.pinned import PartitionFiles
 
 _NOWHERE = pa.array([], pa.string())
-
-
-def looks_up(spec: WriteSpec) -> bool:
-    """Whether a write asks what is stored before it adds rows."""
-    return spec.operation in (Operation.UPSERT, Operation.DELETE) or spec.drop_existing
 
 
 def plan_lookup(

@@ -63,10 +63,10 @@ def _look_ahead(
     """Return the first batches, up to the first change or a size; None where nothing changes."""
     ahead: list[pa.RecordBatch] = []
     size = 0
-    while not contest.changed and size < _LOOK_AHEAD:
+    while not contest.changed() and size < _LOOK_AHEAD:
         batch = next(batches, None)
         if batch is None:
-            return ahead if contest.changed else None
+            return ahead if contest.changed() else None
         ahead.append(batch)
         size += batch.nbytes
     return ahead
@@ -84,8 +84,8 @@ def _write(
     partition = work.group.partition
     name = base_file_name(work.group.file_id, attempt.token, spec.instant)
     path = in_partition(partition, name)
-    incoming = 0 if work.rows is None else work.rows.num_rows
-    file = base_spec(spec, partition, name, attempt.task, incoming, old.filter_for(work.rows))
+    bloom = old.filter_for(work.rows)
+    file = base_spec(spec, partition, name, attempt.task, work.rows, bloom)
     with new_file(
         spec, path, partition, MarkerKind.MERGE, partition_known=work.partition_known
     ) as sink:
@@ -148,7 +148,7 @@ class _Contest:
         self._hard = np.concatenate([flags[1], every])
         self._met = np.zeros(count + deletes, bool)
         self._lost = np.zeros(count + deletes, bool)
-        self.changed = False
+        self._changed = False
 
     def run(self, old: OldBase) -> Iterator[pa.RecordBatch]:
         """Stream the stored rows that stay, then the incoming rows that win."""
@@ -163,7 +163,7 @@ class _Contest:
                 yield batch.filter(pa.array(stays))
         wins = ~self._lost[: self._count] & ~self._deletes[: self._count]
         if self._rows is not None and wins.any():
-            self.changed = True
+            self._changed = True
             chosen = self._rows if wins.all() else self._rows.filter(pa.array(wins))
             yield from chosen.to_batches()
 
@@ -181,7 +181,7 @@ class _Contest:
             self._lost[which[~beaten]] = True
         if not beaten.any():
             return None
-        self.changed = True
+        self._changed = True
         stays = np.ones(len(keys), bool)
         stays[rows[beaten]] = False
         return stays
@@ -197,6 +197,10 @@ class _Contest:
         incoming = tuple(column.take(pa.array(met)) for column in self._values)
         beats: Flags = order.exceeds(stored, incoming) & ~hard
         return beats
+
+    def changed(self) -> bool:
+        """Say whether the rows streamed so far differ from the stored ones."""
+        return self._changed
 
     def outcome(self) -> _Outcome:
         """Return the counts, once all has been streamed."""
@@ -225,7 +229,7 @@ class _FoldedContest:
         self._folded = FoldedBase(Folding(policy), self._state)
         self._met = np.zeros(len(self._state), bool)
         self._ordering = policy.ordering if policy.event_time else ()
-        self.changed = False
+        self._changed = False
 
     def run(self, old: OldBase) -> Iterator[pa.RecordBatch]:
         """Stream the stored rows, merged with the incoming ones, then those that met none."""
@@ -233,12 +237,16 @@ class _FoldedContest:
             table, keys = pa.Table.from_batches([batch]), old.keys(batch)
             self._met |= np.asarray(pc.is_in(self._state.keys, value_set=keys), bool)
             made = self._folded.meet(keys, table, ordering_columns(batch, self._ordering))
-            self.changed = self.changed or made is not table
+            self._changed = self._changed or made is not table
             yield from made.to_batches()
         rest = self._folded.rest()
         if rest.num_rows:
-            self.changed = True
+            self._changed = True
             yield from rest.to_batches()
+
+    def changed(self) -> bool:
+        """Say whether the rows streamed so far differ from the stored ones."""
+        return self._changed
 
     def outcome(self) -> _Outcome:
         """Return the counts; a late row that filled a gap counts as an update."""

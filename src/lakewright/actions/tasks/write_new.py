@@ -1,7 +1,7 @@
 """New file groups: rows into base files, in the order in which they come."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import IO
 
 import numpy as np
@@ -11,6 +11,7 @@ from lakewright.actions.executor import Attempt
 from lakewright.actions.tasks.write_files import (
     first_number,
     in_partition,
+    layout_of,
     new_file,
     record_name,
 )
@@ -23,6 +24,7 @@ from lakewright.format.hudi.base_write import (
 )
 from lakewright.format.hudi.file_names import base_file_name
 from lakewright.format.hudi.metadata.commit import WriteStat
+from lakewright.model.schema import COMMIT_SEQNO, RECORD_KEY
 from lakewright.table.merge.combine import incoming_deletes
 from lakewright.table.merge.policy import MergePolicy
 from lakewright.timeline.markers import MarkerKind
@@ -48,7 +50,7 @@ def write_new(spec: WriteSpec, work: GroupWork, attempt: Attempt) -> Iterator[Fi
     number = 0
     while waiting:
         file_id = work.group.file_id if not number else _sibling(work.group.file_id, number)
-        yield _write_one(spec, work, attempt, file_id, waiting, limit)
+        yield _write_one(spec, work, attempt, file_id, rows, waiting, limit)
         number += 1
 
 
@@ -63,10 +65,10 @@ def base_spec(
     partition: str,
     name: str,
     task: int,
-    rows: int,
+    rows: pa.Table | None,
     bloom: tuple[str, str] | None = None,
 ) -> BaseFileSpec:
-    """Return how a base file of this write looks; ``rows`` bounds the rows new in it."""
+    """Return how a base file of this write looks; ``rows`` are those that may be new in it."""
     record, space = record_name(spec.config.name)
     return BaseFileSpec(
         schema=spec.schema,
@@ -79,8 +81,15 @@ def base_spec(
         keys=spec.config.record_key,
         meta=spec.config.populate_meta_fields,
         bloom=bloom,
-        first=first_number(rows),
+        first=first_number(0 if rows is None else rows.num_rows),
+        repeating=None if rows is None or not rows.num_rows else repeating_in(spec, rows),
     )
+
+
+def repeating_in(spec: WriteSpec, rows: pa.Table) -> frozenset[str]:
+    """Return the columns that get a dictionary in all files of a write."""
+    keys = (COMMIT_SEQNO, RECORD_KEY, *spec.config.record_key)
+    return layout_of(spec.uri, spec.instant).repeating(rows, keys)
 
 
 def _write_one(
@@ -88,13 +97,14 @@ def _write_one(
     work: GroupWork,
     attempt: Attempt,
     file_id: str,
+    rows: pa.Table,
     waiting: deque[pa.RecordBatch],
     limit: int | None,
 ) -> FileWritten:
     partition = work.group.partition
     name = base_file_name(file_id, attempt.token, spec.instant)
     path = in_partition(partition, name)
-    file = base_spec(spec, partition, name, attempt.task, sum(b.num_rows for b in waiting))
+    file = base_spec(spec, partition, name, attempt.task, rows)
     with new_file(
         spec, path, partition, MarkerKind.CREATE, partition_known=work.partition_known
     ) as sink:
@@ -119,10 +129,12 @@ def _bounds(written: WrittenBase) -> tuple[str, str] | None:
     return written.min_key, written.max_key
 
 
-def _pieces(rows: pa.Table, row_group: int) -> Iterable[pa.RecordBatch]:
-    """Cut rows into batches of about one row group each, or smaller where they are already."""
+def _pieces(rows: pa.Table, row_group: int) -> Iterator[pa.RecordBatch]:
+    """Cut rows into batches of about one row group each; many small ones cost more to write."""
     per_row = max(1, rows.nbytes // max(rows.num_rows, 1))
-    return rows.to_batches(max_chunksize=max(1, int(np.ceil(row_group / per_row))))
+    step = max(1, int(np.ceil(row_group / per_row)))
+    for start in range(0, rows.num_rows, step):
+        yield from rows.slice(start, step).combine_chunks().to_batches()
 
 
 def _until_full(

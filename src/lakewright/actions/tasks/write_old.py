@@ -66,7 +66,11 @@ class OldBase:
 
     def key_batches(self, more: tuple[str, ...] = ()) -> Iterator[pa.RecordBatch]:
         """Stream the columns that hold keys, and some more."""
-        columns = tuple(dict.fromkeys((*key_columns(self.config), *more)))
+        return self.column_batches((*key_columns(self.config), *more))
+
+    def column_batches(self, names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        """Stream some columns of all rows."""
+        columns = tuple(dict.fromkeys(names))
         found = self.names.in_file(columns)
         for batch in self.reader.iter_batches(found, batch_rows=_ROWS):
             yield self.names.in_table(batch, columns)

@@ -17,6 +17,7 @@ from lakewright.actions.tasks.write_spec import (
     ROUTE_POSITION,
     KeysToDelete,
     WriteSpec,
+    looks_up,
 )
 from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.schema import to_arrow_schema
@@ -27,6 +28,9 @@ from lakewright.model.writing import Operation
 
 #: A partition and what divides it: a bucket (eight digits), a file id, or nothing yet.
 Place: TypeAlias = tuple[str, str]
+
+#: The place of all rows of a table whose keys are unique over its partitions.
+EVERYWHERE: Place = ("", "")
 
 #: Numbers below this sort in one pass.
 _NARROW = 1 << 16
@@ -49,13 +53,17 @@ class Preparer:
         self._keys = KeyMaker.of(spec.config, spec.schema)
         self._target = to_arrow_schema(spec.schema)
         self._only_keys = spec.operation is Operation.DELETE
+        self._everywhere = spec.layout.kind.is_global and looks_up(spec)
         self._lock = Lock()
         self._made = 0
 
     def pieces(self, batch: pa.RecordBatch) -> list[Piece]:
         """Return the rows of a batch by place, each with key, columns and marks."""
         rows, partitions = self._prepare(batch)
-        if ROUTE_GROUP in batch.schema.names:
+        routed = ROUTE_GROUP in batch.schema.names
+        if self._everywhere and not routed:
+            return [Piece(EVERYWHERE, rows.append_column(PARTITION_PATH, partitions))]
+        if routed:
             groups = _coded(batch.column(ROUTE_GROUP))
             names = groups.dictionary.to_pylist()
             codes = groups.indices.to_numpy(zero_copy_only=False)
@@ -68,6 +76,8 @@ class Preparer:
     def deletes(self, gone: KeysToDelete) -> list[Piece]:
         """Return keys to delete by place."""
         rows = pa.RecordBatch.from_pydict({RECORD_KEY: gone.keys.cast(pa.string())})
+        if self._everywhere:
+            return [Piece(EVERYWHERE, rows)]
         names, codes = [""], None
         if self._spec.layout.buckets is not None:
             names, codes = self._buckets(rows.column(RECORD_KEY))

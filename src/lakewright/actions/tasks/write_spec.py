@@ -71,6 +71,11 @@ class WriteSpec:
         return self.storage or cached_storage(self.uri, self.options)
 
 
+def looks_up(spec: WriteSpec) -> bool:
+    """Whether a write asks what is stored before it adds rows."""
+    return spec.operation in (Operation.UPSERT, Operation.DELETE) or spec.drop_existing
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class KeysToDelete:
     """Records to delete whatever is stored of them: record keys, and where each one lies."""

@@ -16,7 +16,7 @@ from lakewright.format.hudi.avro_schema import to_avro_schema
 from lakewright.format.hudi.base_footer import AVRO_SCHEMA, BLOOM, BLOOM_KIND, MAX_KEY, MIN_KEY
 from lakewright.format.hudi.base_pruning import java_order
 from lakewright.format.hudi.bloom import DYNAMIC, BloomBuilder
-from lakewright.format.hudi.parquet_writing import open_writer
+from lakewright.format.hudi.parquet_writing import open_writer, repeating_columns
 from lakewright.model.errors import Invalid
 from lakewright.model.schema import (
     COMMIT_SEQNO,
@@ -43,7 +43,8 @@ class BaseFileSpec:
     ``schema`` is the table's without meta columns; ``name`` and ``namespace`` those of its Avro
     record. ``task`` is the first number of the write token, which sequence numbers repeat;
     rows that have none count from ``first``. ``keys`` are the columns that make up the record
-    key. ``bloom`` is the kind and text of a filter that knows every key of the file already.
+    key. ``bloom`` is the kind and text of a filter that knows every key of the file already,
+    ``repeating`` the columns that get a dictionary; either is found out where it is None.
     Without ``meta`` the file has no meta columns, no key range and no bloom filter.
     """
 
@@ -60,6 +61,7 @@ class BaseFileSpec:
     bloom: tuple[str, str] | None = None
     row_group_bytes: int = ROW_GROUP_BYTES
     first: int = 0
+    repeating: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,10 @@ class _BaseFile:
         table = pa.Table.from_batches(self._pending, self._schema)
         if self._writer is None:
             keys = {COMMIT_SEQNO, RECORD_KEY, *self._spec.keys}
-            self._writer = open_writer(self._sink, self._schema, table, keys)
+            repeating = self._spec.repeating
+            if repeating is None:
+                repeating = repeating_columns(table, keys)
+            self._writer = open_writer(self._sink, self._schema, keys, repeating)
         if table.num_rows:
             self._writer.write_table(table, row_group_size=table.num_rows)
         self._pending, self._pending_bytes = [], 0

@@ -104,12 +104,13 @@ def positions(
 
 
 def _places(keys: Bytes, hashes: int, bits: int) -> npt.NDArray[np.int64]:
-    count, size = keys.shape
+    count = len(keys)
     words = _mixed_words(keys)
     tail = _tail(keys)
-    length = np.uint32(size)
+    length = np.uint32(keys.shape[1])
     seed = np.zeros(count, np.uint32)
     places = np.empty((hashes, count), np.int64)
+    size_in_bits = np.uint32(bits)
     for number in range(hashes):
         h = seed ^ length
         for word in words:
@@ -121,8 +122,12 @@ def _places(keys: Bytes, hashes: int, bits: int) -> npt.NDArray[np.int64]:
         h ^= h >> np.uint32(13)
         h *= _FACTOR
         h ^= h >> np.uint32(15)
-        # Java takes the remainder of a signed int and drops its sign.
-        places[number] = np.abs(h.view(np.int32).astype(np.int64)) % bits
+        # Java takes the remainder of a signed int and drops its sign. Division by one number
+        # is vectorised where the remainder is not.
+        size = np.abs(h.view(np.int32)).view(np.uint32)
+        whole = np.floor_divide(size, size_in_bits)
+        whole *= size_in_bits
+        np.subtract(size, whole, out=places[number], casting="unsafe")
         seed = h
     return places
 
@@ -199,9 +204,10 @@ class BloomBuilder:
 
     def _flush(self, shape: BloomShape) -> None:
         marks = np.zeros(8 * math.ceil(shape.bits / 8), np.uint8)
-        for part in self._waiting:
-            for _, places in positions(texts_of(part), shape.hashes, shape.bits):
-                marks[places.reshape(-1)] = 1
+        # Few large arrays hash faster than many small ones.
+        keys = pa.chunked_array(self._waiting, pa.string()).combine_chunks()
+        for _, places in positions(texts_of(keys), shape.hashes, shape.bits):
+            marks[places.reshape(-1)] = 1
         self._rows.append(np.packbits(marks, bitorder="little"))
         self._waiting = []
         self._count = 0

@@ -13,24 +13,39 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lakewright.model.schema import COMMIT_SEQNO
+
 #: Rows of a column that are looked at to see whether its values repeat.
 _SAMPLE = 4096
 _REPEATS = 4
 
 
 def open_writer(
-    sink: IO[bytes], schema: pa.Schema, first: pa.Table, keys: Collection[str]
+    sink: IO[bytes] | pa.NativeFile,
+    schema: pa.Schema,
+    keys: Collection[str],
+    repeating: Collection[str],
 ) -> pq.ParquetWriter:
-    """Begin a parquet file; ``first`` are its first rows, ``keys`` its columns of unique text."""
+    """Begin a parquet file; ``keys`` are its columns of unique text.
+
+    ``repeating`` names the columns that get a dictionary, as ``repeating_columns`` finds them.
+    """
+    named = [name for name in schema.names if name in repeating]
     return pq.ParquetWriter(
         sink,
         schema,
         compression={leaf: _codec(leaf, keys) for leaf in _all_leaves(schema)},
-        use_dictionary=list(_repeating(schema, first)),
-        write_statistics=True,
+        use_dictionary=[leaf for name in named for leaf in _below(schema, name)],
+        # Nobody asks for a range of sequence numbers, and it costs a comparison per row.
+        write_statistics=[leaf for leaf in _all_leaves(schema) if leaf != COMMIT_SEQNO],
         use_compliant_nested_type=True,
         store_schema=False,
     )
+
+
+def repeating_columns(rows: pa.Table, keys: Collection[str]) -> frozenset[str]:
+    """Return the columns whose values repeat in the first of these rows, all nested ones too."""
+    return frozenset(_repeating(rows, keys))
 
 
 def _codec(leaf: str, keys: Collection[str]) -> str:
@@ -56,11 +71,14 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
         yield path
 
 
-def _repeating(schema: pa.Schema, first: pa.Table) -> Iterator[str]:
-    for field in schema:
-        if pa.types.is_nested(field.type):
-            yield from _leaves(field.name, field.type)
-        elif pa.types.is_dictionary(field.type) or _repeats(first.column(field.name)):
+def _below(schema: pa.Schema, name: str) -> Iterator[str]:
+    return _leaves(name, schema.field(name).type)
+
+
+def _repeating(rows: pa.Table, keys: Collection[str]) -> Iterator[str]:
+    for field in rows.schema:
+        always = pa.types.is_nested(field.type) or pa.types.is_dictionary(field.type)
+        if always or (field.name not in keys and _repeats(rows.column(field.name))):
             yield field.name
 
 

@@ -357,3 +357,33 @@ def test_specs_and_works_pickle() -> None:
     again = pickle.loads(pickle.dumps(spec))
     made = [f for w in works for f in write_group(again, pickle.loads(pickle.dumps(w)), Attempt())]
     assert sum(f.updated for f in made) == 4
+
+
+def test_a_global_key_is_combined_over_partitions(storage: MemoryStorage) -> None:
+    table = TaskTable(storage, index="GLOBAL_SIMPLE")
+    table.write(UPSERT, rows_of(("a", 1, "first", "z"), ("b", 1, "x", "m"), ("a", 1, "last", "c")))
+    assert table.by_key() == {("c", "a"): "last", ("m", "b"): "x"}
+
+
+def test_typed_and_hard_deletes_lie_in_blocks_of_their_own(tmp_path: Path) -> None:
+    table = TaskTable(open_storage(tmp_path), MOR, buckets=1, schema=DELETING)
+    rows = [(f"k{n}", 5, "x", "p", False) for n in range(6)]
+    table.write(UPSERT, soft(*rows))
+    gone = soft(("k0", 6, "", "p", True), ("k1", 4, "", "p", True), ("k2", 0, "", "p", True))
+    gone = gone.set_column(1, "ts", pa.array([6, 4, None], pa.int64()))
+    (file,) = table.write(UPSERT, gone, [("dt=p", "k3")])
+    path = file.stat.path or ""
+    with table.storage.open(path) as opened:
+        size = len(table.storage.read(path))
+        assert len(list(scan_blocks(opened, size, path))) == 2
+    kept = {"k1", "k4", "k5"}
+    assert {r["id"] for r in table.rows()} == kept
+    assert {r["id"] for r in hudi_rows(str(tmp_path))} == kept
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_late_rows_of_a_lookup_table_are_not_counted(storage: MemoryStorage, version: int) -> None:
+    table = TaskTable(storage, MOR, version)
+    table.write(UPSERT, many(5, ts=5))
+    made = table.write(UPSERT, rows_of(("k0001", 4, "late", "p"), ("k0002", 6, "b", "p")))
+    assert counts(made) == (0, 1, 0, True)

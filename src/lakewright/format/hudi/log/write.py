@@ -1,8 +1,8 @@
 """Writing log files: each function returns the bytes of one whole block."""
 
-import io
 import struct
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from lakewright.format.hudi.log.blocks import (
     HeaderKey,
 )
 from lakewright.format.hudi.log.deletes import OrderingValue, encode_deletes
-from lakewright.format.hudi.parquet_writing import open_writer
+from lakewright.format.hudi.parquet_writing import open_writer, repeating_columns
 from lakewright.format.hudi.positions import encode_positions
 from lakewright.model.errors import Invalid
 from lakewright.model.schema import COMMIT_SEQNO, RECORD_KEY
@@ -69,18 +69,42 @@ def cdc_block(table: pa.Table, header: Header) -> bytes:
     return frame(BlockKind.CDC_DATA, header, _avro_content(table, header))
 
 
-def parquet_block(table: pa.Table, header: Header) -> bytes:
-    """Return a PARQUET_DATA block; columns are found by name in the header's schema."""
+def parquet_block(
+    table: pa.Table, header: Header, repeating: frozenset[str] | None = None
+) -> bytes:
+    """Return a PARQUET_DATA block; columns are found by name in the header's schema.
+
+    ``repeating`` names the columns that get a dictionary; None looks for them in the rows.
+    """
     text = header[HeaderKey.SCHEMA]
-    schema = to_arrow_schema(parse_avro_schema(text))
+    schema = _with_dictionaries(_arrow_schema(text), table.schema)
     rows = conform(table, schema)
-    sink = io.BytesIO()
-    writer = open_writer(sink, schema, rows, (RECORD_KEY, COMMIT_SEQNO))
+    keys = (RECORD_KEY, COMMIT_SEQNO)
+    sink = pa.BufferOutputStream()
+    found = repeating_columns(rows, keys) if repeating is None else repeating
+    writer = open_writer(sink, schema, keys, found)
     if rows.num_rows:
         writer.write_table(rows)
     writer.add_key_value_metadata({AVRO_SCHEMA: text})
     writer.close()
     return frame(BlockKind.PARQUET_DATA, header, sink.getvalue())
+
+
+@lru_cache(maxsize=64)
+def _arrow_schema(text: str) -> pa.Schema:
+    # Blocks are many, and the schemas that they are written with few.
+    return to_arrow_schema(parse_avro_schema(text))
+
+
+def _with_dictionaries(schema: pa.Schema, rows: pa.Schema) -> pa.Schema:
+    """Return the schema with the dictionaries that rows have: parquet stores the same text."""
+    coded = pa.dictionary(pa.int32(), pa.string())
+    fields = []
+    for field in schema:
+        index = rows.get_field_index(field.name)
+        same = index >= 0 and rows.field(index).type == coded and pa.types.is_string(field.type)
+        fields.append(field.with_type(coded) if same else field)
+    return pa.schema(fields)
 
 
 def delete_block(
@@ -106,7 +130,7 @@ def rollback_block(instant: str, target: str) -> bytes:
     return frame(BlockKind.COMMAND, header, b"")
 
 
-def frame(kind: BlockKind, header: Header, content: bytes) -> bytes:
+def frame(kind: BlockKind, header: Header, content: bytes | pa.Buffer) -> bytes:
     """Return a block: magic, length, header, content, empty footer, length again."""
     if HeaderKey.INSTANT_TIME not in header:
         raise Invalid("a block without an instant would be passed over by every reader.")
@@ -122,7 +146,7 @@ def frame(kind: BlockKind, header: Header, content: bytes) -> bytes:
 
 def _avro_content(table: pa.Table, header: Header) -> bytes:
     text = header[HeaderKey.SCHEMA]
-    rows = conform(table, to_arrow_schema(parse_avro_schema(text)))
+    rows = conform(table, _arrow_schema(text))
     records = encode_records(rows, text)
     parts = [struct.pack(">ii", CONTENT_VERSION, len(records))]
     for record in records:
