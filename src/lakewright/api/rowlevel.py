@@ -158,7 +158,12 @@ class Editable(Writable):
         request: WriteRequest[Any] = self._request(
             state, Operation.UPSERT, how, change=change, prepared=prepared
         )
-        return self._run(state, None, request, spark)
+        if spark is None:
+            return self._run(state, None, request)
+        from lakewright.engine.spark.assign import refusals
+
+        with refusals():
+            return self._run(state, None, request, spark)
 
 
 def _check_update(

@@ -1,12 +1,15 @@
 """Values for columns on Spark: converted, and never lost in silence."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql import functions
 
 from lakewright.actions.rowlevel.assign import Assigned
 from lakewright.engine.spark.expression import spark_sql
-from lakewright.model.errors import InvalidExpression
+from lakewright.model.errors import Invalid, InvalidExpression
 from lakewright.model.expression.bind_functions import bind_cast
 from lakewright.model.expression.bound import BoundExpression, BoundReference
 from lakewright.model.expression.types import is_nested
@@ -17,6 +20,21 @@ if TYPE_CHECKING:
 
 #: Begins the message of an error that a row raises, so that it can be told from Spark's own.
 LOST = "lakewright: "
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turn the errors that rows raised on Spark, because they cannot be stored, into ours."""
+    try:
+        yield
+    except PySparkException as error:
+        told = str(error).partition(LOST)[2]
+        if not told:
+            raise
+        raise Invalid(
+            f"{told.partition(' SQLSTATE')[0].partition(chr(10))[0].strip()}.",
+            next_step="Nothing was written. Convert the values, or leave those rows out.",
+        ) from error
 
 
 def assigned_sql(assigned: Assigned) -> str:

@@ -1,5 +1,6 @@
 """SQL text on Spark, over DataFrames that stand where tables are named."""
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,10 @@ from lakewright.model.schema import STRING, Field
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+#: The names that Spark gives to DataFrames within a statement.
+_VIEW = re.compile(r"`?_pyspark_\w+`?(?: AS )?")
 
 
 def run_text(
@@ -50,7 +55,8 @@ def _escaped(text: str, formatted: bool) -> str:
 
 def _told(error: Exception) -> str:
     """Return Spark's message without the plan that follows it."""
-    return str(error).partition("\n;\n")[0].partition("\n'")[0].strip()
+    told = str(error).partition("\n;\n")[0].partition("\n'")[0]
+    return _VIEW.sub("", told).strip()
 
 
 def knows_table(spark: "SparkSession", parts: Sequence[str]) -> bool:

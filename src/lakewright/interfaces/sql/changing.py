@@ -1,6 +1,7 @@
 """Statements that change rows."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from lakewright.actions.rowlevel.clauses import Clause
@@ -42,12 +43,21 @@ def insert(lake: "Lake", statement: Insert) -> WriteResult:
     """Carry out INSERT INTO or OVERWRITE."""
     table = open_named(lake, statement.name)
     rows = matched(table, statement, run_query(lake, statement.query))
-    definition = table.definition
-    if not statement.overwrite:
-        return _insert_into(table, rows)
-    if statement.partition is None or not definition.partition_by:
-        return table.insert_overwrite_table(rows)
-    return table.insert_overwrite(rows)
+    with refused_rows(rows):
+        if not statement.overwrite:
+            return _insert_into(table, rows)
+        if statement.partition is None or not table.definition.partition_by:
+            return table.insert_overwrite_table(rows)
+        return table.insert_overwrite(rows)
+
+
+def refused_rows(rows: Rows) -> AbstractContextManager[None]:
+    """Say in our words what Spark says of rows that do not fit the table."""
+    if is_reader(rows):
+        return nullcontext()
+    from lakewright.engine.spark.assign import refusals
+
+    return refusals()
 
 
 def _insert_into(table: "Table", rows: Rows) -> WriteResult:

@@ -144,7 +144,8 @@ def _create_table(lake: "Lake", statement: CreateTable) -> pa.Table:
     try:
         # The rows are matched by name: partition columns may have changed their place.
         by_name = Insert(statement.name, statement.query, by_name=True)
-        return written(table.bulk_insert(changing.matched(table, by_name, rows)))
+        with changing.refused_rows(rows):
+            return written(table.bulk_insert(changing.matched(table, by_name, rows)))
     except BaseException:
         # The table is this statement's own, and empty: without its rows nobody asked for it.
         lake.drop_table(statement.name, cascade=True)
