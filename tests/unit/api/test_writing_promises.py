@@ -73,6 +73,20 @@ def test_null_keys_are_counted_and_shown() -> None:
     assert refusal.value.facts["count"] == 2
 
 
+@pytest.mark.parametrize("limit", ["0", "1000000"])
+def test_rows_without_an_ordering_value_are_refused(limit: str) -> None:
+    table = make(order_by="n")
+    table.insert(rows(1))
+    options = {"lakewright.write.driver-bytes": limit}
+    bad = pa.table({"id": ["x", "y"], "p": ["a", "a"], "n": [1, None]})
+    for verb in (table.upsert, table.insert, table.insert_overwrite):
+        with pytest.raises(lw.Invalid, match=r"1 of 2 rows have no ordering value: n is null.*'y'"):
+            verb(bad, options=options)
+    with pytest.raises(lw.Invalid, match="2 of 2"):
+        table.upsert(bad.select(["id", "p"]), options=options)
+    assert held(table) == {"k1": 1}
+
+
 def test_null_keys_of_many_rows_leave_no_trace() -> None:
     table = make()
     table.insert(rows(1))

@@ -7,6 +7,7 @@ from typing import Generic
 import pyarrow as pa
 
 from lakewright.actions.executor import Executor
+from lakewright.actions.tasks.write_ordering import check_ordering
 from lakewright.actions.tasks.write_settings import WriteSettings
 from lakewright.actions.tasks.write_spec import ROUTE_COLUMNS, KeysToDelete
 from lakewright.actions.write.locate import locate
@@ -105,6 +106,7 @@ def _prepared(
     made = conform(rows, to_arrow_schema(schema))
     for name in kept:
         made = made.append_column(name, rows.column(name))
+    check_ordering(made, state.config)
     if request.prepared:
         for name in (RECORD_KEY, PARTITION_PATH):
             made = made.append_column(name, rows.column(name))
