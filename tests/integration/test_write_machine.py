@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from support.model_table import Kind
@@ -30,6 +30,8 @@ def run(shape: Kind, examples: int, steps: int, spark: Any = None) -> None:
             max_examples=examples,
             stateful_step_count=steps,
             deadline=None,
+            # Finding a smaller case takes minutes; what failed is told as it was.
+            phases=(Phase.explicit, Phase.reuse, Phase.generate),
             suppress_health_check=list(HealthCheck),
         ),
     )
