@@ -1,6 +1,7 @@
 """Progress of a write on a terminal; nothing is shown elsewhere."""
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lakewright.actions.write.progress import Progress, Silence
@@ -20,7 +21,7 @@ SHOWN = declare(
 )
 
 
-def watch(name: str, options: dict[str, str]) -> Progress:
+def watch(name: str, options: Mapping[str, str]) -> Progress:
     """Return the progress of a write to a table: shown where standard error is a terminal."""
     return TerminalProgress(name) if SHOWN.read(options) and sys.stderr.isatty() else Silence()
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from lakewright.actions.executor import Executor
 from lakewright.actions.tasks.write_settings import SORT_MODE
+from lakewright.actions.write.intake import write_options
 from lakewright.actions.write.locate import deletes_where
 from lakewright.actions.write.overwrite import partition_paths
 from lakewright.actions.write.request import WriteRequest
@@ -180,8 +181,8 @@ class Writable:
         spark: "SparkSession | None" = None,
     ) -> WriteResult:
         """Run a write on the engine that its rows choose, or on ``spark`` where it makes them."""
-        options = {**state.storage.options, **state.config.properties, **request.options}
-        executor, given = self._engine(state, rows, options, spark)
+        options = write_options(state, request)
+        executor, given = self._engine(state, rows, request, spark)
         committer = StorageCommitter(state.storage, state.config, options)
         progress = watch(self._name, options)
         return write(state, executor, given, request, committer, progress)
@@ -190,15 +191,16 @@ class Writable:
         self,
         state: TableState,
         rows: object,
-        options: Mapping[str, str],
+        request: WriteRequest[Any],
         spark: "SparkSession | None",
     ) -> tuple[Executor[Any], Any]:
+        options = write_options(state, request)
         if spark is not None or (rows is not None and is_spark_frame(rows)):
             from lakewright.engine.spark.executor import SparkExecutor
 
             frame: Any = rows
             return SparkExecutor(spark or frame.sparkSession, options), frame
-        local = LocalExecutor(options)
+        local = LocalExecutor(options, once=not request.retry)
         return local, None if rows is None else arrow_rows(rows, stored_schema(state))
 
 

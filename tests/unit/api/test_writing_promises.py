@@ -363,3 +363,23 @@ def test_results_show_themselves() -> None:
     assert "p=a" in result._repr_html_()
     shown = dict(pair[:2] for pair in result.__rich_repr__())
     assert shown["inserted"] == 2
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_table_that_makes_its_keys(kind: str) -> None:
+    table = lw.create_table(
+        f"memory://promises/t{next(NUMBERS)}", schema=SCHEMA, key=None, partition_by="p", type=kind
+    )
+    same = pa.concat_tables([rows(1, 2), rows(1)])
+    assert table.insert(same).inserted == 3
+    large = {"lakewright.write.driver-bytes": "0"}
+    assert table.bulk_insert(same, options=large).inserted == 3
+    keys = table.scan(columns=["_hoodie_record_key"]).to_arrow().column(0)
+    assert len(keys.unique()) == 6
+    assert table.delete(where="id = 'k1'").deleted == 4
+    assert table.scan().count() == 2
+    for refused in (lambda: table.upsert(same), lambda: table.insert(same, dedupe=True)):
+        with pytest.raises(lw.Invalid, match="makes its keys itself"):
+            refused()
+    with pytest.raises(lw.Invalid, match="makes its keys itself"):
+        table.delete(rows(2))

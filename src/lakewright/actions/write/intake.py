@@ -90,6 +90,7 @@ def take_in(
         return Intake(schema, many=rows)
     if not request.prepared:
         _require_columns(state, columns)
+        _require_findable(state, request)
     schema = written_schema(stored, columns, state.config)
     # Deletes beside the rows travel with them: such a change fits the driver, or marks its rows.
     few = executor.few(rows, limit if deletes is None else 1 << 62)
@@ -178,6 +179,14 @@ def _require_columns(state: TableState, columns: Struct) -> None:
             "are made of.",
             next_step=f"The rows have {', '.join(columns.names) or 'no columns'}.",
             columns=missing,
+        )
+
+
+def _require_findable(state: TableState, request: WriteRequest[R]) -> None:
+    if request.looks_up and not state.config.record_key:
+        raise Invalid(
+            f"the table {state.config.name} makes its keys itself: no row is ever the same again.",
+            next_step="Use insert(), or change rows by a condition: update(), merge(), delete().",
         )
 
 

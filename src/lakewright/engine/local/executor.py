@@ -46,10 +46,12 @@ class LocalExecutor:
 
     Threads are enough: decoding, encoding and hashing leave Python's lock alone. A stream is one
     task, whatever its spread; where it divides rows into items, those are worked on in threads.
+    With ``once`` rows are streamed at most once, so that a reader need not be kept for later.
     """
 
-    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, options: Mapping[str, str] | None = None, *, once: bool = False) -> None:
         self._threads = THREADS.read(options or {}) or os.cpu_count() or 1
+        self._once = once
 
     def schema(self, rows: ArrowRows) -> Struct:
         """Return the columns of the rows."""
@@ -80,9 +82,10 @@ class LocalExecutor:
     ) -> Iterator[Made]:
         """Run a function over the rows, in memory bounded by what it keeps and a few items."""
         attempt = Attempt(0, 0, secrets.randbelow(1 << 31))
+        batches = rows.batches(last=self._once)
         if not isinstance(function, Staged):
-            yield from function(shared, rows.batches(), attempt)
+            yield from function(shared, batches, attempt)
             return
-        items = function.divide(shared, rows.batches(), attempt)
+        items = function.divide(shared, batches, attempt)
         for made in run_in_threads(function.work, shared, items, threads=self._threads, stage=1):
             yield from made
