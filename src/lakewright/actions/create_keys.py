@@ -7,7 +7,16 @@ from lakewright.format.hudi.config import TIME_BASED, KeyGenerator
 from lakewright.format.hudi.key_columns import PLAIN_SINGLE_KEY
 from lakewright.format.hudi.time_partitions import check_time_settings
 from lakewright.model.errors import Invalid
-from lakewright.model.schema import List, Map, Struct, Time, Timestamp
+from lakewright.model.schema import (
+    BINARY,
+    DataType,
+    Fixed,
+    List,
+    Map,
+    Struct,
+    Time,
+    Timestamp,
+)
 
 _KINDS = ("SIMPLE", "TIMESTAMP")
 #: The generators that a new table can have, and their classes, which version 6 stores.
@@ -137,15 +146,22 @@ def _check_columns(plan: KeyPlan, schema: Struct) -> None:
         check_role(role, names, schema)
         for name in names:
             kind = schema.find(name)
-            if isinstance(kind, Timestamp | Time) and name not in plan.formatted:
-                raise Invalid(
-                    f"{role} names {name!r}, which is a {kind}: Hudi's upserts and bulk inserts "
-                    "write different texts for one time.",
-                    next_step=f"Partition by '{name}:TIMESTAMP' with {TIME_BASED}* settings."
-                    if role == "partition_by"
-                    else "Use a column of text or whole numbers.",
-                    column=name,
-                )
+            if _has_text(kind) or (name in plan.formatted and not isinstance(kind, Time)):
+                continue
+            by_time = role == "partition_by" and isinstance(kind, Timestamp)
+            raise Invalid(
+                f"{role} names {name!r}, which is a {kind}: Hudi's upserts and bulk inserts write "
+                "different texts for one value.",
+                next_step=f"Partition by '{name}:TIMESTAMP' with {TIME_BASED}* settings."
+                if by_time
+                else "Use a column of text or whole numbers.",
+                column=name,
+            )
+
+
+def _has_text(kind: DataType | None) -> bool:
+    """Say whether all of Hudi's writers agree on the text of such values."""
+    return kind != BINARY and not isinstance(kind, Timestamp | Time | Fixed)
 
 
 def check_role(role: str, names: Sequence[str], schema: Struct) -> None:

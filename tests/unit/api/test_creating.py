@@ -15,7 +15,9 @@ from lakewright.model.table import TableDescriptor, TableId
 from lakewright.storage.memory import MemoryStorage
 from lakewright.table.state import open_state
 
-SCHEMA = "id string, k bigint, ts bigint, at timestamp, dt string, day date, s struct<x:int>"
+SCHEMA = (
+    "id string, k bigint, ts bigint, at timestamp, dt string, day date, bin binary, s struct<x:int>"
+)
 MILLIS = {
     "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
     "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
@@ -126,7 +128,10 @@ def test_settings_may_come_under_their_names_in_hudi(tmp_path: Path) -> None:
         ({"key": "s"}, ["'s'", "struct"]),
         ({"key": "s.y"}, ["s.y"]),
         ({"key": "at"}, ["'at'", "timestamp"]),
+        ({"key": "bin"}, ["'bin'", "binary"]),
+        ({"partition_by": "bin"}, ["'bin'", "binary"]),
         ({"key": [""]}, ["key"]),
+        ({"key": []}, ["key=[]", "key=None"]),
         ({"partition_by": "at"}, ["'at:TIMESTAMP'"]),
         ({"partition_by": "dt:HOUR"}, ["SIMPLE, TIMESTAMP"]),
         ({"partition_by": "ts:TIMESTAMP"}, ["hoodie.keygen.timebased.timestamp.type"]),
