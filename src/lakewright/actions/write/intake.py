@@ -12,10 +12,11 @@ from lakewright.actions.tasks.write_settings import WriteSettings
 from lakewright.actions.tasks.write_spec import ROUTE_COLUMNS, KeysToDelete
 from lakewright.actions.write.locate import locate
 from lakewright.actions.write.request import R, WriteRequest
+from lakewright.actions.write.result import has_ids
 from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.schema import from_arrow_schema, to_arrow_schema
 from lakewright.format.hudi.key_columns import KeyMaker
-from lakewright.model.errors import Invalid
+from lakewright.model.errors import Invalid, Unsupported
 from lakewright.model.expression.build import col
 from lakewright.model.expression.nodes import Expression
 from lakewright.model.schema import META_COLUMNS, PARTITION_PATH, RECORD_KEY, Struct
@@ -92,6 +93,7 @@ def take_in(
         _require_columns(state, columns)
         _require_findable(state, request)
     schema = written_schema(stored, columns, state.config)
+    _refuse_renumbering(state, stored, schema)
     # Deletes beside the rows travel with them: such a change fits the driver, or marks its rows.
     few = executor.few(rows, limit if deletes is None else 1 << 62)
     if few is None:
@@ -166,6 +168,18 @@ def _require_key(state: TableState, columns: Struct) -> None:
             f"the rows to delete have no column {', '.join(missing)}.",
             next_step=f"Give the key columns: {', '.join(names)}.",
             columns=missing,
+        )
+
+
+def _refuse_renumbering(state: TableState, stored: Struct | None, schema: Struct) -> None:
+    if stored is not None and has_ids(stored) and schema != stored:
+        changed = [new.name for new in schema if new not in stored.fields]
+        raise Unsupported(
+            f"the table {state.config.name} numbers its columns (schema on read), and the rows "
+            f"would change {', '.join(changed)}.",
+            next_step="Change its columns with ALTER TABLE in Hudi first, or give rows of the "
+            "table's own columns and types.",
+            columns=changed,
         )
 
 

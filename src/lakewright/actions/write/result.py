@@ -80,14 +80,20 @@ def schema_entries(state: TableState, schema: Struct) -> dict[str, str]:
     """Return the entries of a commit that tell the table's schema.
 
     Every commit carries one, because real Hudi takes it from the newest. Where nothing changed
-    the text of the last write is repeated, which may say more than our types do; a schema with
-    field ids goes along as long as it is true.
+    the text of the last write is repeated, which may say more than our types do. A schema with
+    field ids, by which readers find renamed columns in old files, never changes here.
     """
     last = next(_with_schema(state), {})
-    text = last.get(SCHEMA)
-    if text and parse_avro_schema(text, "commit") == schema:
-        return {key: last[key] for key in (SCHEMA, LATEST_SCHEMA) if last.get(key)}
+    if LATEST_SCHEMA in last and has_ids(schema):
+        return {key: last[key] for key in (SCHEMA, LATEST_SCHEMA)}
+    if last and parse_avro_schema(last[SCHEMA], "commit") == schema:
+        return {SCHEMA: last[SCHEMA]}
     return {SCHEMA: table_avro_schema(schema, state.config.name)}
+
+
+def has_ids(schema: Struct) -> bool:
+    """Whether the columns are numbered, as in tables that may rename them."""
+    return any(field.id is not None for field in schema)
 
 
 def _with_schema(state: TableState) -> Iterator[Mapping[str, str]]:
