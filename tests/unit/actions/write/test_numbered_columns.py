@@ -24,5 +24,5 @@ def test_renamed_columns_survive_a_write(
     assert LATEST_SCHEMA in table.timeline.commit_metadata(result.instant).extra
     after = table.scan().to_arrow()
     assert sorted(map(str, after.to_pylist())) == sorted(map(str, before.to_pylist()))
-    with pytest.raises(lw.Unsupported, match="numbers its columns.*extra"):
+    with pytest.raises(lw.Unsupported, match=r"numbers its columns.*extra"):
         table.upsert(before.append_column("extra", pa.nulls(before.num_rows, pa.int64())))
