@@ -1,5 +1,6 @@
 """Lake: a catalog and the tables in it."""
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, Unpack
 
@@ -61,18 +62,28 @@ class Lake:
         schema: object,
         key: str | Sequence[str] | None,
         if_not_exists: bool = False,
+        location: str | os.PathLike[str] | None = None,
         **details: Unpack[CreateOptions],
     ) -> Table:
         """Create an empty table; the arguments are those of ``lakewright.create_table``.
 
-        With ``if_not_exists`` a table of this name is returned as it is.
+        With ``if_not_exists`` a table of this name is returned as it is. ``location`` is where
+        the table lies, if not in the lake's own folder.
         """
         table = parse_table_name(name)
+        plan = plan_table(table, schema, key, details)
         try:
-            self._catalog.create_table(table, plan_table(table, schema, key, details))
+            self._catalog.create_table(
+                table, plan, None if location is None else os.fspath(location)
+            )
         except AlreadyExists:
             if not if_not_exists:
                 raise
+        return self.table(name)
+
+    def register_table(self, name: str, location: str | os.PathLike[str]) -> Table:
+        """Give a name in this lake to a table that lies elsewhere."""
+        self._catalog.register_table(parse_table_name(name), os.fspath(location))
         return self.table(name)
 
     def table(self, name: str) -> Table:

@@ -14,6 +14,7 @@ from lakewright.table.state import open_state, table_def
 DEFAULT_DATABASE = "default"
 _DROPPED = ".lakewright/dropped"
 _DATABASES = ".lakewright/databases"
+_LINKS = ".lakewright/links"
 _NAME = re.compile(r"[^\W][\w-]*")
 
 
@@ -45,7 +46,8 @@ class FilesystemCatalog:
 
     A database is there because a table is, or because a mark says so: object stores know no
     empty folders. Dropping without cascade leaves the files and puts a mark beside them, so that
-    the name is free of the table while its path still opens.
+    the name is free of the table while its path still opens. A table elsewhere is known by a file
+    that holds its location.
     """
 
     def __init__(self, root: str, options: Mapping[str, str]) -> None:
@@ -65,10 +67,13 @@ class FilesystemCatalog:
 
     def list_databases(self) -> Iterator[str]:
         """See Catalog.list_databases."""
-        folders = {name for name in self._root.folders() if not name.startswith(".")}
         marks = {mark.path.rpartition("/")[2] for mark in self._root.list(_DATABASES)}
         # A dropped database may leave folders behind, which hold nothing.
-        there = (f for f in folders - marks if f == DEFAULT_DATABASE or self._holds_files(f))
+        there = (
+            name
+            for name in self._names_of_databases()
+            if name in marks or self._holds_files(name) or self._holds_files(f"{_LINKS}/{name}")
+        )
         return iter(sorted({DEFAULT_DATABASE, *marks, *there}))
 
     def drop_database(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
@@ -99,8 +104,16 @@ class FilesystemCatalog:
             )
         self._root.delete([f"{_DATABASES}/{name}"])
 
-    def create_table(self, table: TableId, plan: CreatePlan) -> TableDef:
+    def create_table(
+        self, table: TableId, plan: CreatePlan, location: str | None = None
+    ) -> TableDef:
         """See Catalog.create_table."""
+        if self._link(table) is not None:
+            raise self._taken(table)
+        if location is not None:
+            self._check_free(table)
+            create_table(open_storage(location, self._options), plan)
+            return self.register_table(table, location)
         storage = self._place(table)
         if self._is_dropped(table):
             if storage.stat(PROPERTIES_PATH) is not None:
@@ -116,6 +129,15 @@ class FilesystemCatalog:
         create_table(storage, plan)
         return table_def(open_state(storage))
 
+    def register_table(self, table: TableId, location: str) -> TableDef:
+        """See Catalog.register_table."""
+        self._check_free(table)
+        storage = open_storage(location, self._options)
+        found = table_def(open_state(storage))
+        if not self._root.create(f"{_LINKS}/{table.database}/{table.name}", storage.uri.encode()):
+            raise self._taken(table)
+        return found
+
     def load_table(self, table: TableId) -> TableDef:
         """See Catalog.load_table."""
         return table_def(open_state(self.open(table)))
@@ -124,6 +146,9 @@ class FilesystemCatalog:
         """See Catalog.open."""
         place = f"{table.database}/{table.name}"
         if self._root.stat(f"{place}/{PROPERTIES_PATH}") is None:
+            location = self._link(table)
+            if location is not None:
+                return open_storage(location, self._options)
             known = [str(t) for t in self.list_tables()]
             raise TableNotFound(
                 f"no table {table} in {self._root.uri}.",
@@ -140,20 +165,30 @@ class FilesystemCatalog:
 
     def list_tables(self, database: str | None = None) -> Iterator[TableId]:
         """See Catalog.list_tables."""
-        for name in [database] if database else self._root.folders():
-            if name.startswith("."):
-                continue
-            for folder in self._root.folders(name):
-                table = TableId(name, folder.rpartition("/")[2])
-                if self._root.stat(f"{folder}/{PROPERTIES_PATH}") and not self._is_dropped(table):
+        for name in [database] if database else self._names_of_databases():
+            linked = {f.path.rpartition("/")[2] for f in self._root.list(f"{_LINKS}/{name}")}
+            folders = {f.rpartition("/")[2] for f in self._root.folders(name)}
+            for table in (TableId(name, found) for found in sorted(linked | folders)):
+                path = f"{name}/{table.name}/{PROPERTIES_PATH}"
+                if table.name in linked or (
+                    self._root.stat(path) is not None and not self._is_dropped(table)
+                ):
                     yield table
 
     def drop_table(self, table: TableId, *, cascade: bool, if_exists: bool = False) -> None:
         """See Catalog.drop_table.
 
         The mark comes first: a crash in the middle leaves a dropped table with files to
-        delete, never a table with files missing; dropping it again with cascade goes on.
+        delete, never a table with files missing; dropping it again with cascade goes on. A
+        table elsewhere keeps its name until its files are gone.
         """
+        location = self._link(table)
+        if location is not None:
+            if cascade:
+                storage = open_storage(location, self._options)
+                storage.delete(f.path for f in storage.list(recursive=True))
+            self._root.delete([f"{_LINKS}/{table.database}/{table.name}"])
+            return
         if not (cascade and self._is_dropped(table)):
             try:
                 self.open(table)
@@ -166,6 +201,29 @@ class FilesystemCatalog:
             place = f"{table.database}/{table.name}"
             self._root.delete(f.path for f in self._root.list(place, recursive=True))
             self._root.delete([self._mark(table)])
+
+    def _check_free(self, table: TableId) -> None:
+        path = f"{table.database}/{table.name}/{PROPERTIES_PATH}"
+        if self._link(table) is not None or self._root.stat(path) is not None:
+            raise self._taken(table)
+
+    def _taken(self, table: TableId) -> AlreadyExists:
+        return AlreadyExists(
+            f"there is a table {table} in {self._root.uri} already.",
+            next_step="Open it, or choose another name.",
+            table=str(table),
+        )
+
+    def _link(self, table: TableId) -> str | None:
+        try:
+            return self._root.read(f"{_LINKS}/{table.database}/{table.name}").decode()
+        except NotFound:
+            return None
+
+    def _names_of_databases(self) -> list[str]:
+        folders = {name for name in self._root.folders() if not name.startswith(".")}
+        links = {path.rpartition("/")[2] for path in self._root.folders(_LINKS)}
+        return sorted(folders | links)
 
     def _place(self, table: TableId) -> Storage:
         return open_storage(self._root.locate(f"{table.database}/{table.name}"), self._options)

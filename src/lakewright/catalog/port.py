@@ -23,11 +23,18 @@ class Catalog(Protocol):
         """Drop a database; one that holds tables only with ``cascade``, which deletes them."""
         ...
 
-    def create_table(self, table: TableId, plan: CreatePlan) -> TableDef:
-        """Create a table where the catalog keeps its tables; ``AlreadyExists`` where one is.
+    def create_table(
+        self, table: TableId, plan: CreatePlan, location: str | None = None
+    ) -> TableDef:
+        """Create a table where the catalog keeps its tables, or at a location of its own.
 
-        A database that is not there yet comes into being with its first table.
+        ``AlreadyExists`` where there is a table of this name, or at this location. A database
+        that is not there yet comes into being with its first table.
         """
+        ...
+
+    def register_table(self, table: TableId, location: str) -> TableDef:
+        """Give a name to a table that is there already; ``AlreadyExists`` where it is taken."""
         ...
 
     def load_table(self, table: TableId) -> TableDef:
@@ -43,7 +50,7 @@ class Catalog(Protocol):
         ...
 
     def drop_table(self, table: TableId, *, cascade: bool, if_exists: bool = False) -> None:
-        """Forget a table; with ``cascade`` delete its data and metadata too.
+        """Forget a table; with ``cascade`` delete its data and metadata too, wherever they lie.
 
         ``TableNotFound`` where there is none, unless ``if_exists``.
         """

@@ -97,3 +97,33 @@ def test_names_that_are_none(lake: lw.Lake, name: str) -> None:
         table(lake, name)
     with pytest.raises(lw.Invalid, match="database name"):
         lake.create_database(name)
+
+
+def test_a_table_elsewhere(lake: lw.Lake, tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    made = lake.create_table("shop.far", schema="id string", key="id", location=away)
+    assert made.path == str(away)
+    assert made.name == "shop.far"
+    assert lake.tables() == ["shop.far"]
+    assert lake.databases() == ["default", "shop"]
+    with pytest.raises(lw.AlreadyExists, match=r"shop\.far"):
+        table(lake, "shop.far")
+    with pytest.raises(lw.AlreadyExists, match=r"shop\.far"):
+        lake.register_table("shop.far", away)
+    lake.drop_table("shop.far")
+    assert lake.tables() == []
+    assert lake.databases() == ["default"]
+    assert lw.open_table(away).name == "away"
+
+
+def test_registering_what_is_there(lake: lw.Lake, tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    with pytest.raises(lw.TableNotFound):
+        lake.register_table("far", away)
+    lw.create_table(away, schema="id string", key="id")
+    assert lake.register_table("far", away).path == str(away)
+    with pytest.raises(lw.AlreadyExists, match="already"):
+        lake.create_table("other", schema="id string", key="id", location=away)
+    lake.drop_table("far", cascade=True)
+    assert not (away / ".hoodie" / "hoodie.properties").exists()
+    assert lake.tables() == []
