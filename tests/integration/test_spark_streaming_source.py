@@ -60,7 +60,7 @@ def drain(spark: Any, growing: Growing, tmp_path: Path) -> Drain:
             assert query.awaitTermination(120)
         finally:
             query.stop()
-        return taken
+        return [rows for rows in taken if rows]  # a new query begins with a batch of its own
 
     return run
 
@@ -91,8 +91,7 @@ def test_a_limit_makes_several_micro_batches(growing: Growing, drain: Drain) -> 
     for start, write in zip(starts, growing.writes, strict=True):
         scan = table.incremental(start, write.completed, columns=["id"], meta=True)
         wanted.append(sorted(scan.to_arrow().to_pylist(), key=str))
-    assert [b for b in batches if b] == [w for w in wanted if w]
-    assert len(batches) == len(growing.writes)
+    assert batches == wanted and all(wanted)
 
 
 def test_changes_come_with_their_images(growing: Growing, drain: Drain) -> None:
@@ -117,18 +116,3 @@ def test_a_stream_begins_where_it_is_told(growing: Growing, drain: Drain) -> Non
     growing.show(4)
     (batch,) = drain("soon", start="latest", where="n >= 0", columns="id")
     assert batch == expected(growing, later, where="n >= 0", columns=["id"])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"mode": "snapshot"}, "incremental .rows that changed., cdc"),
-        ({"max_instants": "0"}, "a whole number from 1"),
-        ({"history": "guess"}, "fail, skip"),
-        ({"as_of": "20261115000000000"}, "unknown option as_of"),
-        ({"start": "yesterday"}, "neither an instant nor a time"),
-    ],
-)
-def test_bad_options_are_named(drain: Drain, options: dict[str, str], message: str) -> None:
-    with pytest.raises(Exception, match=message):
-        drain(**options)

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from functools import cache
 
 from lakewright.actions.write.progress import Silence
 from lakewright.actions.write.request import WriteRequest
@@ -40,9 +39,4 @@ def merge_staged(
 def forget_staged(storage: Storage, folder: str) -> None:
     """Delete the staged rows of a write that is over, and what dead ones left long ago."""
     clear_staged(storage, folder)
-    _sweep_once(storage.uri, storage)
-
-
-@cache
-def _sweep_once(uri: str, storage: Storage) -> None:
     sweep_staged(storage, time.time())
