@@ -27,15 +27,13 @@ class Tagged:
     """Where keys lie: the ``row`` of the question, the number of the slice, the row in its base.
 
     A key that is nowhere has no entry; one that lies in several groups has several. The position
-    is -1 where the key's place in the base file is not known. ``files`` holds the partitions
-    that were listed on the way.
+    is -1 where the key's place in the base file is not known.
     """
 
     slices: Sequence[FileSlice]
     row: Places
     slice: Places
     position: Places
-    files: Mapping[str, PartitionFiles]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +43,25 @@ class RecordIndex:
     pinned: PinnedTable
     layout: IndexLayout
 
-    def tag(self, keys: pa.Array, partitions: pa.Array) -> Tagged:
+    def tag(
+        self,
+        keys: pa.Array,
+        partitions: pa.Array,
+        listed: Mapping[str, PartitionFiles] | None = None,
+    ) -> Tagged:
         """Say where records lie, given their keys and the partitions they claim.
 
         With a global index the partition of a record plays no part: all of the table is looked
         through. In a bucket table a record's group is that of its bucket, whether the key is in
-        it or not.
+        it or not. ``listed`` saves the listing of partitions whose files are known.
         """
         codes = partitions.dictionary_encode() if not _coded(partitions) else partitions
         names = codes.dictionary.to_pylist()
         numbers = codes.indices.to_numpy(zero_copy_only=False)
         if self.layout.kind.is_global:
             return self._tag_everywhere(keys)
-        files = {n: self.pinned.files(n) for i, n in enumerate(names) if bool((numbers == i).any())}
+        met = [name for i, name in enumerate(names) if bool((numbers == i).any())]
+        files = {n: (listed or {}).get(n) or self.pinned.files(n) for n in met}
         if self.layout.buckets is not None:
             return self._tag_buckets(keys, names, numbers, files)
         asked = (
@@ -66,7 +70,7 @@ class RecordIndex:
             if name in files
             for piece in files[name].slices
         )
-        return self._looked_up(keys, asked, files)
+        return self._looked_up(keys, asked)
 
     def _tag_buckets(
         self,
@@ -92,20 +96,19 @@ class RecordIndex:
                     which.append(np.full(len(found), len(slices), np.int64))
                     slices.append(piece)
         row = _stacked(rows)
-        return Tagged(slices, row, _stacked(which), np.full(len(row), -1, np.int64), files)
+        return Tagged(slices, row, _stacked(which), np.full(len(row), -1, np.int64))
 
     def _tag_everywhere(self, keys: pa.Array) -> Tagged:
         every = np.arange(len(keys))
         parts = FileIndex(self.pinned.state).list_files_at()
         return self._looked_up(
-            keys, ((piece, every) for part in parts for piece in part.file_slices), {}
+            keys, ((piece, every) for part in parts for piece in part.file_slices)
         )
 
     def _looked_up(
         self,
         keys: pa.Array,
         asked: Iterator[tuple[FileSlice, Places]],
-        files: Mapping[str, PartitionFiles],
     ) -> Tagged:
         def look(question: tuple[FileSlice, Places]) -> tuple[FileSlice, Places, Places]:
             piece, rows = question
@@ -130,7 +133,7 @@ class RecordIndex:
                 which.append(np.full(len(found), len(slices), np.int64))
                 positions.append(places)
                 slices.append(piece)
-        return Tagged(slices, _stacked(rows), _stacked(which), _stacked(positions), files)
+        return Tagged(slices, _stacked(rows), _stacked(which), _stacked(positions))
 
 
 def bucket_slices(files: PartitionFiles) -> Mapping[int, FileSlice]:

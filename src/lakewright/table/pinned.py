@@ -41,6 +41,11 @@ class PinnedTable:
         return name_history(self.state)
 
     @cached_property
+    def described(self) -> set[str]:
+        """Partitions whose metadata file was seen to since the table was pinned, here."""
+        return set()
+
+    @cached_property
     def clustering(self) -> Mapping[str, frozenset[str]]:
         """By partition, the file ids that an unfinished clustering is about to replace."""
         found: dict[str, frozenset[str]] = {}

@@ -74,16 +74,25 @@ def write_stream(
 
 
 _ENDLESS = 1 << 62
+#: Partitions that are listed at the same time.
+_LISTINGS = 8
 
 
 def _works(spec: WriteSpec, shelf: Shelf, gone: Shelf) -> Iterator[GroupWork]:
+    places = sorted({*shelf.places(), *gone.places()})
+    if spec.layout.kind.is_global and looks_up(spec) and EVERYWHERE in places:
+        rows, deletes = shelf.take(EVERYWHERE), _keys(gone.take(EVERYWHERE))
+        yield from plan_global(spec, *apart(spec, rows, deletes))
+        return
     planner = Planner(spec)
-    for place in sorted({*shelf.places(), *gone.places()}):
-        rows, deletes = shelf.take(place), _keys(gone.take(place))
-        if spec.layout.kind.is_global and place == EVERYWHERE and looks_up(spec):
-            yield from plan_global(spec, *apart(spec, rows, deletes))
-        else:
-            yield from planner.works(place, rows, deletes)
+    inner: dict[str, list[str]] = {}
+    for partition, name in places:
+        inner.setdefault(partition, []).append(name)
+    # Listings of far stores are slow one by one: some are fetched ahead.
+    for files in map_bounded(spec.pinned.files, inner, threads=min(_LISTINGS, len(inner) or 1)):
+        for name in inner[files.partition]:
+            place = (files.partition, name)
+            yield from planner.works(files, name, shelf.take(place), _keys(gone.take(place)))
 
 
 def _keys(rows: pa.Table | None) -> pa.Array | None:

@@ -102,16 +102,9 @@ def layout_of(uri: str, instant: str) -> Layout:
     return Layout()
 
 
-@lru_cache(maxsize=4096)
-def _described(uri: str, instant: str, partition: str) -> set[str]:
-    """Return a set that is empty until the partition was described by this process."""
-    return set()
-
-
 def _describe_partition(spec: WriteSpec, partition: str) -> None:
     """Write the file by which Java finds a partition, unless it is there; ask once per write."""
-    done = _described(spec.uri, spec.instant, partition)
-    if done:
+    if partition in spec.pinned.described:
         return
     metadata = PartitionMetadata.of(partition, spec.instant)
     if parse_bool(spec.config.properties.get(_METADATA_IN_PARQUET) or "false"):
@@ -119,4 +112,4 @@ def _describe_partition(spec: WriteSpec, partition: str) -> None:
     else:
         name, data = PARTITION_METADATA_NAME, encode_partition_metadata(metadata)
     spec.open_storage().create(in_partition(partition, name), data)
-    done.add(name)
+    spec.pinned.described.add(partition)

@@ -19,20 +19,19 @@ _NOWHERE = pa.array([], pa.string())
 
 
 def plan_lookup(
-    spec: WriteSpec, partition: str, rows: pa.Table | None, deletes: pa.Array | None
+    spec: WriteSpec, files: PartitionFiles, rows: pa.Table | None, deletes: pa.Array | None
 ) -> Iterator[GroupWork]:
     """Return what happens to the groups of one partition, given all that comes for it."""
     if looks_up(spec) or deletes is not None:
         keys = _keys(rows, deletes)
         where = pa.DictionaryArray.from_arrays(
-            pa.array(np.zeros(len(keys), np.int32)), pa.array([partition], pa.string())
+            pa.array(np.zeros(len(keys), np.int32)), pa.array([files.partition], pa.string())
         )
-        tagged = RecordIndex(spec.pinned, spec.layout).tag(keys, where)
-        files = tagged.files[partition]
+        index = RecordIndex(spec.pinned, spec.layout)
+        tagged = index.tag(keys, where, {files.partition: files})
     else:
-        files = spec.pinned.files(partition)
         none = np.empty(0, np.int64)
-        tagged = Tagged((), none, none, none, {})
+        tagged = Tagged((), none, none, none)
     count = 0 if rows is None else rows.num_rows
     changes = Changes.of(spec, tagged, count)
     yield from group_works(spec, files, rows, _NOWHERE if deletes is None else deletes, changes)

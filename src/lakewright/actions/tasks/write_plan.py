@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewright.actions.tasks.write_lookup import plan_lookup
-from lakewright.actions.tasks.write_prepare import Place, marked
+from lakewright.actions.tasks.write_prepare import marked
 from lakewright.actions.tasks.write_settings import SortMode
 from lakewright.actions.tasks.write_spec import ROUTE_POSITION, GroupWork, WriteSpec
 from lakewright.format.hudi.bucket_hash import bucket_file_id
@@ -27,18 +27,19 @@ class Planner:
 
     def __init__(self, spec: WriteSpec) -> None:
         self._spec = spec
-        self._files: PartitionFiles | None = None
 
     @cached_property
     def _policy(self) -> MergePolicy:
         return MergePolicy.of(self._spec.config)
 
     def works(
-        self, place: Place, rows: pa.Table | None, deletes: pa.Array | None
+        self, files: PartitionFiles, inner: str, rows: pa.Table | None, deletes: pa.Array | None
     ) -> Iterator[GroupWork]:
-        """Return what happens to the groups of a place, given all its rows and deleted keys."""
+        """Return what happens to the groups of a place, given all its rows and deleted keys.
+
+        ``inner`` is what divides the partition: a bucket, a file id, or nothing.
+        """
         spec = self._spec
-        partition, inner = place
         rows, deletes = apart(spec, rows, deletes)
         rows = self._combined(rows)
         if rows is not None and deletes is not None:
@@ -50,11 +51,11 @@ class Planner:
         if rows is None and deletes is None:
             return
         if spec.layout.buckets is not None:
-            yield from self._bucket(partition, int(inner), rows, deletes)
+            yield from self._bucket(files, int(inner), rows, deletes)
         elif inner:
-            yield from self._routed(partition, inner, rows, deletes)
+            yield from self._routed(files, inner, rows, deletes)
         else:
-            yield from plan_lookup(spec, partition, rows, deletes)
+            yield from plan_lookup(spec, files, rows, deletes)
 
     def _combined(self, rows: pa.Table | None) -> pa.Table | None:
         if rows is None or not rows.num_rows:
@@ -71,19 +72,13 @@ class Planner:
             rows = rows.sort_by(RECORD_KEY)
         return rows
 
-    def _in(self, partition: str) -> PartitionFiles:
-        if self._files is None or self._files.partition != partition:
-            self._files = self._spec.pinned.files(partition)
-        return self._files
-
     def _bucket(
-        self, partition: str, bucket: int, rows: pa.Table | None, deletes: pa.Array | None
+        self, files: PartitionFiles, bucket: int, rows: pa.Table | None, deletes: pa.Array | None
     ) -> Iterator[GroupWork]:
-        files = self._in(partition)
         spec = self._spec
         piece = None if spec.operation.replaces else bucket_slices(files).get(bucket)
         if piece is None:
-            group = FileGroupId(partition, bucket_file_id(bucket, uuid.uuid4()))
+            group = FileGroupId(files.partition, bucket_file_id(bucket, uuid.uuid4()))
         else:
             group = piece.group
             if spec.drop_existing and rows is not None:
@@ -100,10 +95,9 @@ class Planner:
         )
 
     def _routed(
-        self, partition: str, file_id: str, rows: pa.Table | None, deletes: pa.Array | None
+        self, files: PartitionFiles, file_id: str, rows: pa.Table | None, deletes: pa.Array | None
     ) -> Iterator[GroupWork]:
         """Trust an engine that looked every key up before it sent the rows here."""
-        files = self._in(partition)
         piece = next((s for s in files.slices if s.group.file_id == file_id), None)
         positions = None
         if rows is not None and ROUTE_POSITION in rows.schema.names:
@@ -114,7 +108,7 @@ class Planner:
             return
         new = positions is not None and pc.all(pc.less(positions, 0)).as_py()
         yield GroupWork(
-            FileGroupId(partition, file_id),
+            FileGroupId(files.partition, file_id),
             piece,
             rows,
             deletes,

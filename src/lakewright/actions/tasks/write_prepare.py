@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewright.actions.tasks.write_ordering import check_ordering
 from lakewright.actions.tasks.write_spec import (
     ROUTE_DELETE,
     ROUTE_GROUP,
@@ -108,7 +109,10 @@ class Preparer:
         for mark in (ROUTE_DELETE, ROUTE_POSITION):
             if mark in names:
                 columns[mark] = batch.column(mark)
-        return pa.RecordBatch.from_pydict(columns), partitions
+        rows = pa.RecordBatch.from_pydict(columns)
+        if not self._only_keys:
+            check_ordering(rows, self._spec.config)
+        return rows, partitions
 
     def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         target = self._target
