@@ -1,6 +1,7 @@
 """Running a job whose tasks answer with values."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -16,12 +17,19 @@ def answers(source: "DataFrame", run: Callable[[Iterable[Any]], Iterator[Any]]) 
 
     An error of ours in a task is raised as what it was, Spark's own behind it.
     """
-    try:
+    with own_errors():
         rows = source.mapInArrow(run, f"{ANSWER} binary").collect()
+    for row in rows:
+        yield from answers_of(bytes(row[0]))
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Raise errors of ours that come out of Spark's tasks as what they were."""
+    try:
+        yield
     except PySparkException as failure:
         error = error_in(str(failure))
         if error is None:
             raise
         raise error from failure
-    for row in rows:
-        yield from answers_of(bytes(row[0]))

@@ -18,14 +18,13 @@ from lakewright.engine.spark.murmur import slots
 from lakewright.engine.spark.native import quoted
 from lakewright.engine.spark.schema import from_spark_schema
 from lakewright.engine.spark.workers import in_worker
-from lakewright.engine.spark.write_worker import RouteJob
+from lakewright.engine.spark.write_worker import ROUTE_NUMBER, RouteJob
 from lakewright.format.arrow.schema import to_arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _BUCKET = "_lakewright_bucket"
-_NUMBER = "_lakewright_route"
 #: In the error by which Spark says that a key cannot be hashed natively.
 ODD_KEY = "lakewright: this key is hashed by parts"
 #: Types whose text as a record key is what Spark's cast gives.
@@ -108,10 +107,10 @@ def _by_number(frame: "DataFrame", route: Route, tasks: int) -> "DataFrame":
     schema = to_arrow_schema(from_spark_schema(frame.schema))
     job = pack_job(RouteJob(route, schema))
     columns = [st.StructField(f.name, f.dataType, nullable=True) for f in frame.schema.fields]
-    shape = st.StructType([*columns, st.StructField(_NUMBER, st.LongType())])
+    shape = st.StructType([*columns, st.StructField(ROUTE_NUMBER, st.LongType())])
     numbered = frame.mapInArrow(in_worker("write_worker", "add_route", job), shape)
     own = [quoted(name) for name in frame.columns]
-    return numbered.repartition(tasks, F.col(_NUMBER)).select(*own)
+    return numbered.repartition(tasks, F.col(ROUTE_NUMBER)).select(*own)
 
 
 def _partition_columns(frame: "DataFrame", names: Sequence[str]) -> "list[Column]":

@@ -18,6 +18,8 @@ from lakewright.model.errors import LakewrightError
 from lakewright.model.files import FileSlice
 from lakewright.model.schema import PARTITION_PATH, RECORD_KEY
 
+#: The columns in which rows carry what they are looked up by.
+KEY, PATH = "_lakewright_key", "_lakewright_path"
 #: Slices per batch of a listing.
 _LISTED = 1_000
 
@@ -44,7 +46,7 @@ def add_keys(job: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
         except LakewrightError as error:
             raise TaskError(error_text(error)) from error
         columns = [*batch.columns, keys, paths.cast(pa.string())]
-        yield pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, "key", "path"])
+        yield pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, KEY, PATH])
 
 
 def list_slices(job: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -25,11 +25,12 @@ from lakewright.actions.tasks.write_spec import (
     ROUTE_POSITION,
     WriteSpec,
 )
+from lakewright.engine.spark.answers import own_errors
 from lakewright.engine.spark.carrying import pack_job
 from lakewright.engine.spark.estimate import estimate
 from lakewright.engine.spark.native import quoted
 from lakewright.engine.spark.schema import from_spark_schema
-from lakewright.engine.spark.tag_worker import KeysJob
+from lakewright.engine.spark.tag_worker import KEY, PATH, KeysJob
 from lakewright.engine.spark.workers import in_worker
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.format.hudi.key_columns import KeyMaker
@@ -40,7 +41,6 @@ from lakewright.model.writing import Operation
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_KEY, _PATH = "_lakewright_key", "_lakewright_path"
 _STORED = "stored_key string, stored_path string, stored_id string, stored_position bigint"
 #: Bytes of a row where nothing tells: files of any size will do then.
 _ROW_BYTES = 100.0
@@ -96,22 +96,22 @@ def tagged(
     try:
         joined = keyed.join(
             stored,
-            (F.col(_KEY) == F.col("stored_key")) & (F.col(_PATH) == F.col("stored_path")),
+            (F.col(KEY) == F.col("stored_key")) & (F.col(PATH) == F.col("stored_path")),
             "left",
         )
         rows = joined.where(_wanted(frame, spec))
         group: Column = F.col("stored_id")
         if spec.operation is not Operation.DELETE:
             slots = _slots(rows, keyed, spec, mapper)
-            rows = rows.join(F.broadcast(slots), F.col(_PATH) == F.col("slot_path"), "left")
-            turn = F.pmod(F.xxhash64(_KEY), F.element_at("slot_ends", -1))
+            rows = rows.join(F.broadcast(slots), F.col(PATH) == F.col("slot_path"), "left")
+            turn = F.pmod(F.xxhash64(KEY), F.element_at("slot_ends", -1))
             passed = F.size(F.filter("slot_ends", lambda end: end <= turn))
             group = F.coalesce(group, F.col("slot_ids")[passed])
         own = [quoted(n) for n in frame.columns if n not in (*ROUTE_COLUMNS[1:], RECORD_KEY)]
         routed = rows.select(
             *own,
-            F.col(_KEY).alias(RECORD_KEY),
-            F.col(_PATH).alias(ROUTE_PARTITION),
+            F.col(KEY).alias(RECORD_KEY),
+            F.col(PATH).alias(ROUTE_PARTITION),
             group.alias(ROUTE_GROUP),
             F.coalesce(F.col("stored_position"), F.lit(-1)).cast("bigint").alias(ROUTE_POSITION),
         )
@@ -125,14 +125,14 @@ def _keyed(frame: "DataFrame", spec: WriteSpec) -> "DataFrame":
     schema = to_arrow_schema(from_spark_schema(frame.schema))
     job = pack_job(KeysJob(KeyMaker.of(spec.config, spec.schema), schema))
     columns = [st.StructField(f.name, f.dataType, nullable=True) for f in frame.schema.fields]
-    more = [st.StructField(name, st.StringType()) for name in (_KEY, _PATH)]
+    more = [st.StructField(name, st.StringType()) for name in (KEY, PATH)]
     return frame.mapInArrow(in_worker("tag_worker", "add_keys", job), st.StructType(columns + more))
 
 
 def _stored(keyed: "DataFrame", spec: WriteSpec, tasks: int) -> "DataFrame":
     """Return the keys that are stored in the partitions of the rows."""
     job = pack_job(spec)
-    touched = keyed.select(_PATH).distinct()
+    touched = keyed.select(PATH).distinct()
     slices = touched.mapInArrow(in_worker("tag_worker", "list_slices", job), "slice binary")
     spread = slices.repartition(tasks, F.xxhash64("slice"))
     return spread.mapInArrow(in_worker("tag_worker", "read_keys", job), _STORED)
@@ -152,18 +152,19 @@ def _wanted(frame: "DataFrame", spec: WriteSpec) -> "Column":
 
 def _slots(rows: "DataFrame", keyed: "DataFrame", spec: WriteSpec, mapper: Mapper) -> "DataFrame":
     held = F.col("stored_id").isNotNull()
-    counted = rows.groupBy(_PATH).agg(
+    counted = rows.groupBy(PATH).agg(
         F.count(F.lit(1)).alias("rows"),
-        F.countDistinct(F.when(~held, F.col(_KEY))).alias("new"),
+        F.countDistinct(F.when(~held, F.col(KEY))).alias("new"),
         F.collect_set("stored_id").alias("busy"),
     )
     logs = spec.config.table_type is TableType.MERGE_ON_READ
-    found = counted.select(_PATH, "rows", "new", *(["busy"] if logs else [])).collect()
+    with own_errors():
+        found = counted.select(PATH, "rows", "new", *(["busy"] if logs else [])).collect()
     total = sum(row["rows"] for row in found)
     size = estimate(keyed)
     row_bytes = size.size / total if size.known and total else _ROW_BYTES
     items = [
-        NewKeys(row[_PATH], row["new"], frozenset(row["busy"] if logs else ()))
+        NewKeys(row[PATH], row["new"], frozenset(row["busy"] if logs else ()))
         for row in found
         if row["new"]
     ]

@@ -19,6 +19,9 @@ from lakewright.engine.spark.fence import check_in_time
 from lakewright.engine.spark.worker import settle
 from lakewright.model.errors import LakewrightError
 
+#: The column in which workers hand over the number of a row.
+ROUTE_NUMBER = "_lakewright_route"
+
 
 class TaskError(RuntimeError):
     """An error of ours on its way through Spark, which keeps nothing of it but the text."""
@@ -106,7 +109,7 @@ def add_route(job: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
             raise TaskError(error_text(error)) from error
         column = pa.array(np.asarray(numbers, np.int64))
         yield pa.RecordBatch.from_arrays(
-            [*batch.columns, column], names=[*batch.schema.names, "route"]
+            [*batch.columns, column], names=[*batch.schema.names, ROUTE_NUMBER]
         )
 
 

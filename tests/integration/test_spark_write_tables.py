@@ -1,0 +1,145 @@
+"""Tables written from DataFrames, by the driver, by tasks, by a shuffle: the same rows."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+import lakewright as lw
+from lakewright.model.errors import Invalid
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema(
+    {"key": pa.string(), "day": pa.string(), "n": pa.int64(), "ts": pa.int64(), "said": pa.string()}
+)
+DDL = "key string, day string, n bigint, ts bigint, said string"
+#: The driver's threads, packed tasks with the rows in them, a shuffle.
+WAYS: dict[str, dict[str, str]] = {
+    "driver": {},
+    "tasks": {"lakewright.write.driver-work": "0"},
+    "shuffle": {"lakewright.write.driver-bytes": "0"},
+}
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "bucket-cow": {"type": "COPY_ON_WRITE", "buckets": 3, "partition_by": ["day"]},
+    "bucket-mor": {"type": "MERGE_ON_READ", "buckets": 3, "partition_by": ["day"]},
+    "lookup-cow": {"type": "COPY_ON_WRITE", "partition_by": ["day"]},
+    "lookup-mor-flat": {"type": "MERGE_ON_READ"},
+}
+
+
+def rows(start: int, end: int, said: str, ts: int) -> dict[str, tuple[Any, ...]]:
+    return {f"k{n}": (f"k{n}", f"d{n % 3}", n, ts, said) for n in range(start, end)}
+
+
+def stored(table: lw.Table) -> dict[str, tuple[Any, ...]]:
+    found = table.scan().to_arrow().to_pylist()
+    held = {row["key"]: tuple(row[name] for name in SCHEMA.names) for row in found}
+    assert len(held) == len(found), "a key is stored twice"
+    return held
+
+
+@pytest.mark.parametrize(
+    ("layout", "way"),
+    [(x, way) for x in LAYOUTS for way in WAYS if way != "tasks" or x.startswith("bucket")],
+)
+def test_a_history(spark: Any, tmp_path: Path, layout: str, way: str) -> None:
+    options = WAYS[way]
+    table = lw.create_table(
+        tmp_path / "t", schema=SCHEMA, key="key", order_by="ts", **LAYOUTS[layout]
+    )
+    model = rows(0, 300, "first", 5)
+
+    def frame(of: dict[str, tuple[Any, ...]]) -> Any:
+        return spark.createDataFrame(list(of.values()), DDL)
+
+    done = table.bulk_insert(frame(model), options=options)
+    assert done.inserted == 300
+    assert stored(table) == model
+    changed = rows(200, 400, "second", 6)
+    late = rows(0, 20, "late", 1)
+    twice = {f"twice-{key}": value for key, value in rows(390, 400, "loser", 5).items()}
+    done = table.upsert(frame({**twice, **changed, **late}), options=options)
+    model.update(changed)
+    assert stored(table) == model
+    assert done.inserted + done.updated in (200, 220)
+    if done.exact:
+        assert done.inserted == 100
+    gone = [f"k{n}" for n in range(100, 150)]
+    keys = spark.createDataFrame([model[key][:2] for key in gone], "key string, day string")
+    done = table.delete(keys, options=options)
+    assert done.deleted == 50
+    for key in gone:
+        del model[key]
+    assert stored(table) == model
+    again = rows(100, 110, "again", 9)
+    table.upsert(frame(again), options=options)
+    model.update(again)
+    assert stored(table) == model
+    with pytest.raises(Invalid, match="null or empty") as caught:
+        bad = {"x": (None, "d0", 1, 1, "x"), "y": ("", "d0", 1, 1, "x")}
+        table.upsert(frame(bad), options=options)
+    assert caught.value.facts["count"] in (1, 2)
+    assert stored(table) == model
+    assert table.fsck(deep=True).ok
+
+
+def test_new_keys_fill_small_files(spark: Any, tmp_path: Path) -> None:
+    """Routed by a join: new keys go to the one small file, and never twice into new ones."""
+    table = lw.create_table(tmp_path / "t", schema=SCHEMA, key="key", partition_by=["day"])
+    shuffle = WAYS["shuffle"]
+    for start in (0, 90, 180):
+        frame = spark.createDataFrame(list(rows(start, start + 120, "x", 1).values()), DDL)
+        table.upsert(frame, options=shuffle)
+    files = [piece for part in table.get_latest_snapshot() for piece in part.file_slices]
+    assert len(files) == 3
+    assert len(stored(table)) == 300
+    limits = {"hoodie.parquet.max.file.size": "20000", "hoodie.parquet.small.file.limit": "0"}
+    wide = spark.range(1000, 4000).selectExpr(
+        "concat('k', id) key", "'d0' day", "id n", "1L ts", "repeat(uuid(), 2) said"
+    )
+    table.upsert(wide, options={**shuffle, **limits})
+    parts = {part.descriptor.path: part for part in table.get_latest_snapshot()}
+    assert len(parts["day=d0"].file_slices) > 5
+    assert len(stored(table)) == 3300
+    before = spark.conf.get("spark.sql.session.timeZone")
+    table.insert(spark.createDataFrame(list(rows(0, 310, "y", 2).values()), DDL), dedupe=True)
+    assert len(stored(table)) == 3310
+    assert spark.conf.get("spark.sql.session.timeZone") == before
+    assert not spark.sparkContext._jsc.getPersistentRDDs()
+
+
+@pytest.mark.parametrize("sort", ["PARTITION_SORT", "GLOBAL_SORT"])
+def test_sorted_bulk_inserts(spark: Any, tmp_path: Path, sort: str) -> None:
+    table = lw.create_table(tmp_path / "t", schema=SCHEMA, key="key", partition_by=["day"])
+    frame = spark.range(0, 3000, 1, 3).selectExpr(
+        "concat('k', (id * 7919) % 3000) key",
+        "concat('d', id % 2) day",
+        "id n",
+        "1L ts",
+        "'x' said",
+    )
+    table.bulk_insert(frame, sort_mode=sort, options=WAYS["shuffle"])
+    assert len(stored(table)) == 3000
+    for part in table.get_latest_snapshot():
+        for piece in part.file_slices:
+            assert piece.base is not None
+            keys = pa.parquet.read_table(tmp_path / "t" / piece.base.path)["key"].to_pylist()
+            assert keys == sorted(keys)
+
+
+def test_overwriting_and_composite_keys(spark: Any, tmp_path: Path) -> None:
+    table = lw.create_table(
+        tmp_path / "t", schema=SCHEMA, key=["key", "n"], partition_by=["day"], buckets=2
+    )
+    frame = spark.createDataFrame(list(rows(0, 60, "x", 1).values()), DDL)
+    table.bulk_insert(frame, options=WAYS["shuffle"])
+    assert len(stored(table)) == 60
+    other = spark.createDataFrame([("a", "d1", 1, 1, "o"), ("b", None, 2, 2, "o")], DDL)
+    table.insert_overwrite(other, options=WAYS["shuffle"])
+    assert len(stored(table)) == 42
+    table.insert_overwrite_table(other, options=WAYS["shuffle"])
+    assert set(stored(table)) == {"a", "b"}
