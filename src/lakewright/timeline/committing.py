@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 
 from lakewright.format.hudi.metadata.commit import CommitMetadata
 from lakewright.model.instant import Action, Instant
+from lakewright.timeline.view import TimelineView
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,13 @@ class Committer(Protocol):
         body of the requested file. A ``detached`` write outlives this process: others keep it
         alive with ``heartbeats.beat``, and any process may publish it.
 
-        Look at the table after this, not before: only writes that took effect since count as
-        rivals when this one is published.
+        Look at the table after this, not before, or as ``view`` shows it: only writes that took
+        effect since count as rivals when this one is published.
         """
+        ...
+
+    def view(self, ticket: Ticket) -> TimelineView | None:
+        """Return the timeline from which the write started; None where another began it."""
         ...
 
     def publish(

@@ -74,6 +74,7 @@ class StorageCommitter:
         self._touched = Touched(values.get(_INDEX, "").strip().upper() == "BUCKET")
         self._patience = Patience.with_store(storage)
         self._hearts: dict[str, Heartbeat] = {}
+        self._views: dict[str, TimelineView] = {}
         # A committer that is dropped with a write under way will never publish it.
         weakref.finalize(self, _stop_all, self._hearts)
 
@@ -112,8 +113,13 @@ class StorageCommitter:
                 self._hearts.pop(ticket.token).stop()
                 self._forget(ticket)
                 raise
+        self._views[ticket.token] = view
         log.info("write begun", extra=facts(instant=taken, action=action, operation=operation))
         return ticket
+
+    def view(self, ticket: Ticket) -> TimelineView | None:
+        """Return the timeline from which the write started: see ``Committer.view``."""
+        return self._views.get(ticket.token)
 
     def _check_properties(self) -> None:
         """Mend properties that a crash left half-replaced; refuse a table that was changed."""
@@ -310,6 +316,7 @@ class StorageCommitter:
     def _settle(self, ticket: Ticket, metadata: CommitMetadata) -> None:
         """Remove markers and heartbeat; what stays is removed by the next writer."""
         heart = self._hearts.pop(ticket.token, None)
+        self._views.pop(ticket.token, None)
         try:
             if heart is not None:
                 heart.stop()
@@ -324,6 +331,7 @@ class StorageCommitter:
     def abandon(self, ticket: Ticket) -> None:
         """Take back a write that failed: see ``Committer.abandon``."""
         heart = self._hearts.pop(ticket.token, None)
+        self._views.pop(ticket.token, None)
         try:
             if heart is not None:
                 heart.stop()

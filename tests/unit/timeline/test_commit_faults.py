@@ -79,10 +79,10 @@ def test_an_outcome_that_cannot_be_read_back_is_unknown_and_nothing_is_deleted(
 def test_a_commit_survives_death(version: int, history: str, tmp_path: Path) -> None:
     """A forked process is killed before and after some of its storage calls, on disk."""
     script = commit_deaths.__file__
-    command = [sys.executable, script, str(tmp_path), str(version), history, "5"]
+    command = [sys.executable, script, str(tmp_path), str(version), history, "7"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
-    assert int(answer.stdout) >= 6
+    assert int(answer.stdout) >= 3
 
 
 @pytest.mark.slow

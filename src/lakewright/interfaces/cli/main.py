@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from lakewright.interfaces.cli import sql, tables
+from lakewright.interfaces.cli import locks, sql, tables
 from lakewright.interfaces.cli.logs import LogFormat, configure
 from lakewright.interfaces.cli.output import plain
 from lakewright.model.errors import LakewrightError
@@ -26,6 +26,7 @@ app.add_typer(tables.app, name="table")
 for verb in tables.TOP_LEVEL:
     app.command(verb.__name__.rstrip("_"))(verb)
 app.command("sql")(sql.sql)
+app.command("locks")(locks.locks)
 
 
 def _version(wanted: bool) -> None:
