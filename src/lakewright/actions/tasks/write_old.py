@@ -80,10 +80,10 @@ class OldBase:
         return record_keys(batch, self.config, self.reader.path)
 
     def filter_for(self, rows: pa.Table | None) -> tuple[str, str] | None:
-        """Return the file's bloom filter where it answers yes for all these rows too.
+        """Return a bloom filter for this file with these rows, made of its own; None if none is.
 
         A filter has no memory: whether a key was put into it, or only seems to be in it,
-        the filter serves the new file as well as the old.
+        the filter serves the new file as well as the old. Few new keys are put into it.
         """
         found = self.reader.footer.bloom
         if found is None:
@@ -94,5 +94,9 @@ class OldBase:
             bloom = parse_bloom(*found, self.reader.path)
         except (Corrupt, Unsupported):
             return None
-        known = all(bool(bloom.contains(part).all()) for part in rows.column(RECORD_KEY).chunks)
-        return found if known else None
+        keys = rows.column(RECORD_KEY).combine_chunks()
+        known = bloom.contains(keys)
+        if known.all():
+            return found
+        grown = bloom.grown(keys.filter(pa.array(~known)))
+        return None if grown is None else (grown.kind, grown.encode())

@@ -25,6 +25,7 @@ class Shelf:
         self._bytes = 0
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._files: list[Path] = []
+        self._readers: dict[int, pa.ipc.RecordBatchFileReader] = {}
         self._schema: pa.Schema | None = None
 
     def __enter__(self) -> Self:
@@ -37,6 +38,7 @@ class Shelf:
         trace: TracebackType | None,
     ) -> None:
         self._held.clear()
+        self._readers.clear()
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -80,5 +82,8 @@ class Shelf:
         self._bytes = 0
 
     def _load(self, file: int, number: int) -> pa.RecordBatch:
-        with pa.memory_map(str(self._files[file])) as source:
-            return pa.ipc.open_file(source).get_batch(number)
+        reader = self._readers.get(file)
+        if reader is None:
+            # The file is mapped, not read: rows take memory as they are used.
+            reader = self._readers[file] = pa.ipc.open_file(pa.memory_map(str(self._files[file])))
+        return reader.get_batch(number)

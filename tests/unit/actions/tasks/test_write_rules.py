@@ -15,6 +15,8 @@ from lakewright.actions.tasks.write_spec import (
     ROUTE_PARTITION,
     ROUTE_POSITION,
 )
+from lakewright.format.hudi.base_footer import read_footer
+from lakewright.format.hudi.bloom import parse_bloom
 from lakewright.format.hudi.log.read import read_positions, scan_blocks
 from lakewright.model.schema import BOOLEAN, LONG, Field, Struct
 from lakewright.model.table import TableType
@@ -387,3 +389,19 @@ def test_late_rows_of_a_lookup_table_are_not_counted(storage: MemoryStorage, ver
     table.write(UPSERT, many(5, ts=5))
     made = table.write(UPSERT, rows_of(("k0001", 4, "late", "p"), ("k0002", 6, "b", "p")))
     assert counts(made) == (0, 1, 0, True)
+
+
+def test_the_filter_of_a_rewritten_file_knows_every_key(storage: MemoryStorage) -> None:
+    table = TaskTable(storage, buckets=1)
+    table.write(UPSERT, many(40))
+    for step in (5, 50):
+        rows = rows_of(*((f"n{step}-{n}", 1, "n", "p") for n in range(step)))
+        (file,) = table.write(UPSERT, rows, [("dt=p", "k0001")])
+        footer = read_footer(storage, file.stat.path or "")
+        assert footer.bloom is not None
+        bloom = parse_bloom(*footer.bloom)
+        keys = pa.array([r["id"] for r in table.rows()])
+        assert bloom.contains(keys).all()
+        assert footer.key_range is not None
+        assert footer.key_range[0] <= min(keys.to_pylist())
+        assert footer.key_range[1] >= max(keys.to_pylist())

@@ -210,3 +210,20 @@ def test_any_rows_survive_a_base_file(data: st.DataObject) -> None:
     _, reader, _ = written(keyed.to_batches(max_chunksize=2), spec(schema, keys=()))
     made = reader.read(list(schema.names))
     assert made.to_pylist() == table.to_pylist()
+
+
+def test_a_known_filter_and_numbers_are_taken_as_they_are() -> None:
+    _, first, _ = written([batch(["a", "b"])], spec())
+    bloom = first.footer.bloom
+    assert bloom is not None
+    how = spec(bloom=bloom, first=70, repeating=frozenset({"n"}))
+    _, reader, _ = written([batch(["a"]), batch(["b"])], how)
+    assert reader.footer.bloom == bloom
+    numbers = reader.read(["_hoodie_commit_seqno"]).to_pydict()["_hoodie_commit_seqno"]
+    assert numbers == [f"{INSTANT}_3_70", f"{INSTANT}_3_71"]
+    group = reader.footer.metadata.row_group(0)
+    encodings = {
+        group.column(i).path_in_schema: group.column(i).encodings for i in range(group.num_columns)
+    }
+    assert "RLE_DICTIONARY" in encodings["n"]
+    assert "RLE_DICTIONARY" not in encodings["id"]

@@ -162,3 +162,28 @@ def test_slices_and_views_of_keys() -> None:
     assert made.contains(keys.cast(pa.string_view())).tolist() == expected
     assert made.contains(keys.dictionary_encode()).tolist() == expected
     assert np.array_equal(made.contains(pa.array([], pa.string())), np.empty(0, bool))
+
+
+@given(st.lists(texts, min_size=1, max_size=30), st.lists(texts, min_size=1, max_size=30))
+def test_a_grown_filter_knows_old_and_new_keys(old: list[str], new: list[str]) -> None:
+    builder = BloomBuilder()
+    builder.add(pa.array(old, pa.string()))
+    grown = builder.build().grown(pa.array(new, pa.string()))
+    if grown is None:
+        assert len(new) > len(old) // 4
+    else:
+        again = parse_bloom(DYNAMIC, grown.encode())
+        assert again.contains(pa.array(old + new, pa.string())).all()
+        assert again.last_keys == len(old) + len(new)
+
+
+def test_a_filter_grows_by_a_quarter_and_no_further() -> None:
+    builder = BloomBuilder()
+    builder.add(pa.array([f"k{n}" for n in range(400)]))
+    first = builder.build()
+    grown = first.grown(pa.array([f"n{n}" for n in range(100)]))
+    assert grown is not None
+    assert grown.grown(pa.array(["one more"])) is None
+    assert builder.build(SIMPLE).grown(pa.array(["x"])) is None
+    absent = pa.array([f"absent {n}" for n in range(20_000)])
+    assert grown.contains(absent).sum() < 20
