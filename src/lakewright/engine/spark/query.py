@@ -80,9 +80,9 @@ def placed(frame: "DataFrame", columns: Sequence[tuple[Field, int | None, Value]
 
     A value that its column cannot hold fails when the rows are computed, and says so.
     """
-    given = from_spark_schema(frame.schema)
-    places = [f"_{number}" for number in range(len(given.fields))]
-    renamed = frame.toDF(*places)
+    # By number: a query may give several columns the same name.
+    renamed = frame.toDF(*(f"_{number}" for number in range(len(frame.columns))))
+    given = from_spark_schema(renamed.schema)
     chosen = []
     for column, place, constant in columns:
         if place is not None:

@@ -51,8 +51,8 @@ def read_statement(statement: Piece | str) -> Statement:
 def _inserts(statement: Piece) -> bool:
     """Whether a WITH stands before an INSERT; a column of that name stands within parentheses."""
     depth = 0
-    for place, token in enumerate(statement.tokens):
-        depth += (token.text == "(") - (token.text == ")")
+    for place in range(len(statement.tokens)):
+        depth += statement.nesting(place)
         if depth == 0 and statement.word(place) == "INSERT":
             return True
     return False

@@ -97,8 +97,8 @@ def _create_table(statement: Piece, tree: exp.Create) -> CreateTable:
 def _behind_as(statement: Piece) -> int:
     """Return the token at which the query of CREATE TABLE … AS begins."""
     depth = 0
-    for place, token in enumerate(statement.tokens):
-        depth += (token.text == "(") - (token.text == ")")
+    for place in range(len(statement.tokens)):
+        depth += statement.nesting(place)
         if depth == 0 and statement.word(place) == "AS":
             return place + 1
     return 3

@@ -117,7 +117,7 @@ def _source_text(statement: Piece, using: exp.Expression) -> str:
     if isinstance(using, exp.Subquery):
         depth = 0
         for place in range(start, len(statement.tokens)):
-            depth += (statement.tokens[place].text == "(") - (statement.tokens[place].text == ")")
+            depth += statement.nesting(place)
             if depth == 0:
                 return statement.text[
                     statement.tokens[start].end + 1 : statement.tokens[place].start
@@ -129,7 +129,7 @@ def _source_text(statement: Piece, using: exp.Expression) -> str:
 def _matching_on(statement: Piece, words: Sequence[str], start: int) -> int:
     depth = 0
     for place in range(start, len(words)):
-        depth += (words[place] == "(") - (words[place] == ")")
+        depth += statement.nesting(place)
         if depth == 0 and words[place] == "ON":
             return int(statement.tokens[place].start)
     raise refused("MERGE has no ON.", "Write MERGE INTO t USING s ON t.id = s.id ….")

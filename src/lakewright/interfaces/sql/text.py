@@ -54,6 +54,10 @@ class Piece:
         """Return the first words in capitals."""
         return tuple(self.word(place) for place in range(count))
 
+    def nesting(self, place: int) -> int:
+        """Say by how much a token changes the depth of parentheses."""
+        return {"(": 1, ")": -1}.get(self.word(place), 0)
+
     def since(self, place: int) -> str:
         """Return the text from a token on."""
         return self.text[self.tokens[place].start :] if place < len(self.tokens) else ""
