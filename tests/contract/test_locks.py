@@ -328,10 +328,11 @@ def test_a_lock_file_that_was_deleted_under_its_holder_is_noticed(folder: Storag
 
 
 def test_a_lock_file_of_another_machine_is_not_broken_by_its_pid(folder: Storage) -> None:
-    stranger = replace(Owner.here(), machine="elsewhere", pid=4_000_000)
-    folder.create(".hoodie/lock", json.dumps({"owner": str(stranger)}).encode())
-    with pytest.raises(Unavailable, match="process 4000000"):
-        file_lock(folder).acquire(0.05)
+    for pid in (4_000_000, os.getpid()):
+        stranger = replace(Owner.here(), machine="elsewhere", pid=pid)
+        folder.write(".hoodie/lock", json.dumps({"owner": str(stranger)}).encode())
+        with pytest.raises(Unavailable, match=f"process {pid}"):
+            file_lock(folder).acquire(0.05)
 
 
 def test_a_held_lock_file_is_touched(folder: Storage, monkeypatch: pytest.MonkeyPatch) -> None:

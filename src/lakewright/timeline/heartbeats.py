@@ -8,7 +8,6 @@ time until which such an attempt may still take effect.
 """
 
 import json
-import os
 import threading
 import time
 from collections.abc import Mapping
@@ -195,7 +194,7 @@ _LIVE: set[str] = set()
 def is_given_up(record: Record) -> bool:
     """Say whether the writer has certainly ended, or stopped its work within this process."""
     owner = record.owner
-    return owner.is_dead or (owner.pid == os.getpid() and owner.token not in _LIVE)
+    return owner.is_dead or (owner.is_here and owner.token not in _LIVE)
 
 
 @dataclass(slots=True)

@@ -50,6 +50,12 @@ class Owner:
         return f"lakewright/{self.host}/{self.machine}/{self.pid}/{self.started}/{self.token}"
 
     @property
+    def is_here(self) -> bool:
+        """Whether this is the process that runs this."""
+        pid = os.getpid()
+        return (self.machine, self.pid, self.started) == (_machine(), pid, _started(pid))
+
+    @property
     def is_dead(self) -> bool:
         """Whether the process has certainly ended; False where that cannot be known from here."""
         if not self.pid or not self.machine or self.machine != _machine():

@@ -18,8 +18,16 @@ from lakewright.format.hudi.config import TableConfig
 from lakewright.format.hudi.instant_names import instant_file_name
 from lakewright.format.hudi.metadata.commit import CommitMetadata, encode_commit
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan, encode_replace_plan
-from lakewright.format.hudi.properties import load_properties, recover_properties
-from lakewright.model.errors import Conflict, Invalid, LakewrightError, Unavailable
+from lakewright.format.hudi.properties import (
+    CHECKSUM,
+    NAME,
+    PROPERTIES_PATH,
+    load_properties,
+    parse_properties,
+    recover_properties,
+    table_checksum,
+)
+from lakewright.model.errors import Conflict, Invalid, LakewrightError, NotFound, Unavailable
 from lakewright.model.instant import Action, Instant, State
 from lakewright.model.logs import facts
 from lakewright.storage.fleeting import fleeting
@@ -123,9 +131,8 @@ class StorageCommitter:
 
     def _check_properties(self) -> None:
         """Mend properties that a crash left half-replaced; refuse a table that was changed."""
-        try:
-            values = load_properties(self._storage)
-        except LakewrightError:
+        values = self._sound_properties()
+        if values is None:
             recover_properties(self._storage)
             values = load_properties(self._storage)
         config = TableConfig.of(values)
@@ -142,6 +149,14 @@ class StorageCommitter:
                 next_step="Open it again.",
                 version=config.version,
             )
+
+    def _sound_properties(self) -> Mapping[str, str] | None:
+        try:
+            values = parse_properties(self._storage.read(PROPERTIES_PATH))
+        except NotFound:
+            return None
+        sealed = values.get(CHECKSUM) in (None, str(table_checksum(values)))
+        return values if sealed and NAME in values else None
 
     def _recovered(self) -> TimelineView:
         view = load_timeline(self._storage, self._config)

@@ -217,7 +217,7 @@ class FileLease:
 
 
 def _given_up(owner: Owner) -> bool:
-    return owner.is_dead or (owner.pid == os.getpid() and owner.token not in _LIVE)
+    return owner.is_dead or (owner.is_here and owner.token not in _LIVE)
 
 
 def _body(owner: Owner) -> bytes:

@@ -8,7 +8,6 @@ so that renewing it and giving it back need no condition.
 
 import json
 import logging
-import os
 import threading
 import time
 from dataclasses import dataclass
@@ -62,7 +61,7 @@ class LockFile:
         owner = Owner.parse(self.owner)
         if owner is None:
             return True
-        given_up = owner.pid == os.getpid() and owner.token not in _LIVE
+        given_up = owner.is_here and owner.token not in _LIVE
         return not (owner.is_dead or given_up)
 
     @property
