@@ -9,6 +9,7 @@ them. Its bulk inserts write another text for the same row, so that tables with 
 created here.
 """
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,9 +25,12 @@ from lakewright.format.arrow.texts import texts_of
 from lakewright.format.hudi.config import KeyGenerator, PartitionField, TableConfig
 from lakewright.format.hudi.key_text import EMPTY_PART, NULL_PART, value_text
 from lakewright.format.hudi.partition_paths import partition_segment
+from lakewright.format.hudi.time_partitions import epoch_unit, same_text_for
 from lakewright.model.errors import Invalid, Unsupported
 from lakewright.model.options import declare, parse_bool
 from lakewright.model.schema import (
+    INT,
+    LONG,
     DataType,
     Decimal,
     Fixed,
@@ -37,6 +41,7 @@ from lakewright.model.schema import (
     Struct,
     Time,
     Timestamp,
+    Unit,
 )
 
 PLAIN_SINGLE_KEY = declare(
@@ -53,6 +58,9 @@ PLAIN_SINGLE_KEY = declare(
 #: Days between which a date has four digits for its year.
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _SAMPLE = 5
+_UNITS = {Unit.MILLIS: dt.timedelta(milliseconds=1), Unit.MICROS: dt.timedelta(microseconds=1)}
+#: From 1990 on, times in any zone are cut as in UTC.
+_SETTLED = dt.datetime(1990, 1, 1) - dt.datetime(1970, 1, 1)
 _HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), "<u2")
 _NO_KEYS = frozenset({KeyGenerator.METADATA, KeyGenerator.USER_PROVIDED})
 _NAMED = frozenset({KeyGenerator.COMPLEX, KeyGenerator.GLOBAL_DELETE})
@@ -269,6 +277,8 @@ def _segments(
     array: pa.Array, field: PartitionField, kind: DataType, config: TableConfig
 ) -> tuple[npt.NDArray[np.int32], list[str]]:
     """Return for each row the number of its segment, and the segments."""
+    if field.kind == "TIMESTAMP":
+        array = _coarse(array, kind, config.properties)
     wide = pa.types.is_floating(array.type)
     bits = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64()) if wide else array
     coded = bits.dictionary_encode(null_encoding="encode")
@@ -279,6 +289,21 @@ def _segments(
     else:
         segments = [partition_segment(field, v, config, kind) for v in distinct.to_pylist()]
     return coded.indices.to_numpy(zero_copy_only=False), segments
+
+
+def _coarse(array: pa.Array, kind: DataType, properties: Mapping[str, str]) -> pa.Array:
+    """Return times cut to spans that share a text, so that few of them are distinct."""
+    span = same_text_for(properties)
+    unit = _UNITS[kind.unit] if isinstance(kind, Timestamp) else epoch_unit(properties)
+    counts = isinstance(kind, Timestamp) or kind in (INT, LONG)
+    if span is None or unit is None or not counts or span < unit:
+        return array
+    numbers = array.view(pa.int64()) if isinstance(kind, Timestamp) else array.cast(pa.int64())
+    values = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False)
+    late = values >= (_SETTLED // unit)
+    cut = np.where(late, values - values % (span // unit), values)
+    made = pa.array(cut, mask=array.is_null().to_numpy(zero_copy_only=False))
+    return made.view(array.type) if isinstance(kind, Timestamp) else made.cast(array.type)
 
 
 def _dense(

@@ -18,16 +18,22 @@ EMPTY_PART = "__empty__"
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
+#: Between these, Java and Python write floats alike: the shortest digits without an exponent.
+_PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
 
 
 def java_double(value: float) -> str:
     """Write a double as Java's ``Double.toString`` does (since Java 19: the shortest digits)."""
+    if _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
+        return repr(value)
     return _java_float(value, repr(value), f"{value:.1e}")
 
 
 def java_float(value: float) -> str:
     """Write a 32-bit float as Java's ``Float.toString`` does."""
     single = np.float32(value)
+    if _PLAIN_FROM <= abs(single) < _PLAIN_BELOW:
+        return str(single)
     return _java_float(value, np.format_float_scientific(single), f"{single:.1e}")
 
 

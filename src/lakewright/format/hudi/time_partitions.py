@@ -41,6 +41,15 @@ _SCALAR_UNITS = {
     "HOURS": dt.timedelta(hours=1),
     "DAYS": dt.timedelta(days=1),
 }
+_DAY = dt.timedelta(days=1)
+#: How long a text lasts that is made with a letter, the shortest first.
+_SPANS = {
+    "S": None,
+    "s": dt.timedelta(seconds=1),
+    "m": dt.timedelta(minutes=1),
+    "H": dt.timedelta(hours=1),
+    "h": dt.timedelta(hours=1),
+}
 #: Java's pattern: quoted text, a run of one letter, or any other character.
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|(.)", re.DOTALL)
 _READ = {
@@ -65,6 +74,23 @@ def format_time_partition(value: object, properties: Mapping[str, str]) -> str:
     moment = _moment(value, properties)
     zone = _zone(properties, OUTPUT_ZONE)
     return format_java(moment.astimezone(zone), properties[OUTPUT_FORMAT])
+
+
+def same_text_for(properties: Mapping[str, str]) -> dt.timedelta | None:
+    """Return a span, counted from the epoch, within which all times have one text, if there is one.
+
+    Outside of UTC it holds from 1990 on: since then zones differ from it by quarters of hours.
+    """
+    letters = {t.group(2) for t in _TOKEN.finditer(properties.get(OUTPUT_FORMAT, "")) if t.group(2)}
+    span = next((span for letter, span in _SPANS.items() if letter in letters), _DAY)
+    if span is None or _zone(properties, OUTPUT_ZONE) is dt.UTC:
+        return span
+    return min(span, dt.timedelta(minutes=15))
+
+
+def epoch_unit(properties: Mapping[str, str]) -> dt.timedelta | None:
+    """Return what one stands for in a column of numbers, None where they are no epoch times."""
+    return _EPOCH_UNITS.get(properties.get(TYPE, ""))
 
 
 def check_time_settings(properties: Mapping[str, str]) -> None:

@@ -260,6 +260,41 @@ def test_times_are_formatted_once_per_value() -> None:
     assert len(paths.dictionary) == 2
 
 
+ZONES = ["UTC", "Asia/Kathmandu", "America/St_Johns", "Europe/Lisbon"]
+PATTERNS = ["yyyy", "yyyy-MM-dd", "yyyyMMddHH", "hh_mm", "ss", "SSS", "yyyy Z"]
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.none() | st.integers(-(10**11), 10**11), max_size=6),
+    st.sampled_from(["UNIX_TIMESTAMP", "EPOCHMILLISECONDS", "EPOCHMICROSECONDS", "moment"]),
+    st.sampled_from(ZONES),
+    st.sampled_from(PATTERNS),
+)
+def test_formatted_times_are_those_of_single_rows(
+    given: list[int | None], unit: str, zone: str, pattern: str
+) -> None:
+    config = table(
+        "a",
+        "at:TIMESTAMP",
+        **{
+            "hoodie.keygen.timebased.timestamp.type": "UNIX_TIMESTAMP"
+            if unit == "moment"
+            else unit,
+            "hoodie.keygen.timebased.output.dateformat": pattern,
+            "hoodie.keygen.timebased.timezone": zone,
+        },
+    )
+    kind = s.Timestamp(s.Unit.MILLIS) if unit == "moment" else s.LONG
+    schema = columns(a=s.INT, at=kind)
+    step = {"UNIX_TIMESTAMP": 100, "EPOCHMICROSECONDS": 10_000}.get(unit, 1)
+    numbers = [None if n is None else n // 100 if step == 100 else n * step for n in given]
+    values = pa.array(numbers, pa.int64())
+    rows = pa.table({"at": values if kind == s.LONG else values.view(to_arrow_type(kind))})
+    expected = [partition_path({"at": value}, config, schema) for value in rows["at"].to_pylist()]
+    assert KeyMaker.of(config, schema).partitions(rows).to_pylist() == expected
+
+
 def test_columns_that_make_no_keys_are_named() -> None:
     with pytest.raises(Unsupported, match="'a'"):
         KeyMaker.of(table("a"), columns(a=s.List(s.INT)))
