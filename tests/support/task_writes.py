@@ -23,7 +23,7 @@ from lakewright.model.table import MergeMode, TableDescriptor, TableId, TableTyp
 from lakewright.model.writing import Operation
 from lakewright.storage.port import Storage
 from lakewright.table.pinned import PinnedTable
-from lakewright.table.state import TableState, open_state
+from lakewright.table.state import TableState, open_state, table_schema
 from lakewright.timeline.markers import Markers
 
 SCHEMA = Struct((Field("id", STRING), Field("ts", LONG), Field("v", STRING), Field("dt", STRING)))
@@ -31,7 +31,10 @@ SCHEMA = Struct((Field("id", STRING), Field("ts", LONG), Field("v", STRING), Fie
 
 @dataclass
 class TaskTable:
-    """A table that is written by task functions, one hand-made commit per call."""
+    """A table that is written by task functions, one hand-made commit per call.
+
+    With ``model`` it has the properties of that table, and none of its rows.
+    """
 
     storage: Storage
     kind: TableType = TableType.COPY_ON_WRITE
@@ -46,8 +49,14 @@ class TaskTable:
     properties: Mapping[str, str] = field(default_factory=dict)
     clock: int = 0
     written: tuple[FileWritten, ...] = ()
+    model: TableState | None = None
 
     def __post_init__(self) -> None:
+        if self.model is not None:
+            path = ".hoodie/hoodie.properties"
+            self.storage.write(path, self.model.storage.read(path))
+            self.kind, self.schema = self.model.config.table_type, table_schema(self.model)
+            return
         mode = MergeMode.EVENT_TIME_ORDERING if self.ordering else MergeMode.COMMIT_TIME_ORDERING
         stored = dict(self.properties)
         if self.buckets:
