@@ -16,7 +16,8 @@ from lakewright.actions.write.result import (
     schema_entries,
     write_result,
 )
-from lakewright.format.hudi.properties import update_properties
+from lakewright.format.hudi.config import TableConfig
+from lakewright.format.hudi.properties import load_properties, update_properties
 from lakewright.index.layout import BUCKETS, HASH_FIELDS, INDEX_TYPE, IndexLayout
 from lakewright.model.errors import CommitStateUnknown, Conflict
 from lakewright.model.instant import Action
@@ -58,7 +59,7 @@ def begin_write(
 ) -> BegunWrite:
     """Begin a write that leaves the table with ``schema``.
 
-    The table is opened anew once the instant is taken: what took effect before then is built
+    The table is looked at anew once the instant is taken: what took effect before then is built
     on, and what takes effect later is found by the conflict check. A table that is not the one
     that was checked any more (another version, another schema) is a ``Conflict``. ``detached``
     is for a write whose end is another process's affair.
@@ -73,7 +74,7 @@ def begin_write(
         detached=detached,
     )
     with abandoned_on_error(committer, ticket):
-        fresh = state.refresh()
+        fresh = _opened(state, committer, ticket)
         _check_unchanged(state, fresh, schema)
         if request.check is not None:
             request.check(fresh)
@@ -129,6 +130,14 @@ def abandoned_on_error(committer: Committer, ticket: Ticket) -> Iterator[None]:
     except BaseException:
         committer.abandon(ticket)
         raise
+
+
+def _opened(state: TableState, committer: Committer, ticket: Ticket) -> TableState:
+    """Return the table as it was when the ticket was taken, or as it is a little later."""
+    view = committer.view(ticket)
+    if view is None:
+        return state.refresh()
+    return TableState(state.storage, TableConfig.of(load_properties(state.storage)), view)
 
 
 def _action(state: TableState, request: WriteRequest[R]) -> Action:
