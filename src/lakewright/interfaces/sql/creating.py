@@ -5,7 +5,7 @@ from typing import Any
 
 from lakewright.interfaces.sql.names import quoted, text_literal
 from lakewright.interfaces.sql.statements import CreateTable
-from lakewright.model.errors import Invalid, Unsupported
+from lakewright.model.errors import Invalid
 from lakewright.model.expression.types import sql_type
 from lakewright.model.options import parse_names
 from lakewright.model.schema import DataType, Field, List, Map, Struct
@@ -54,18 +54,13 @@ def create_arguments(statement: CreateTable, columns: Struct) -> dict[str, Any]:
     kind = (_take(rest, _TYPE) or "cow").lower()
     version = _take(rest, _VERSION)
     mode = _take(rest, _MERGE_MODE)
-    if statement.location is not None:
-        raise Unsupported(
-            f"LOCATION {statement.location!r}: the tables of a lake lie in their databases.",
-            next_step="Leave LOCATION out, or create the table by its path with "
-            "lakewright.create_table(path, …).",
-        )
     return {
         "schema": _ordered(columns, statement.partition_by),
         "key": key or None,
         "partition_by": statement.partition_by,
         "order_by": parse_names(_take(rest, _ORDERING) or "") or None,
         "type": _TYPES.get(kind, kind),
+        "location": statement.location,
         "properties": rest,
         **({"version": _whole(version)} if version is not None else {}),
         **({"merge_mode": mode} if mode is not None else {}),

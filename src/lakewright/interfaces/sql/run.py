@@ -129,9 +129,7 @@ def _own(lake: "Lake", statement: Statement) -> pa.Table:
 def _create_table(lake: "Lake", statement: CreateTable) -> pa.Table:
     if statement.query is None:
         if statement.columns is None:
-            raise Invalid(
-                "CREATE TABLE needs columns.", next_step="Write (name type, …), or AS SELECT …."
-            )
+            return _register(lake, statement)
         arguments = create_arguments(statement, statement.columns)
         lake.create_table(statement.name, if_not_exists=statement.if_not_exists, **arguments)
         return done(f"table {statement.name} created")
@@ -150,6 +148,19 @@ def _create_table(lake: "Lake", statement: CreateTable) -> pa.Table:
         # The table is this statement's own, and empty: without its rows nobody asked for it.
         lake.drop_table(statement.name, cascade=True)
         raise
+
+
+def _register(lake: "Lake", statement: CreateTable) -> pa.Table:
+    """Give a name to a table that lies somewhere already."""
+    if statement.location is None:
+        raise Invalid(
+            "CREATE TABLE needs columns.",
+            next_step="Write (name type, …), AS SELECT …, or the LOCATION of a table that exists.",
+        )
+    if _exists(lake, statement):
+        return done(f"table {statement.name} is there already")
+    lake.register_table(statement.name, statement.location)
+    return done(f"table {statement.name} is at {statement.location}")
 
 
 def _exists(lake: "Lake", statement: CreateTable) -> bool:
