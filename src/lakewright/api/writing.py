@@ -2,25 +2,23 @@
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from lakewright.actions.executor import Executor
 from lakewright.actions.tasks.write_settings import SORT_MODE
 from lakewright.actions.write.intake import write_options
 from lakewright.actions.write.locate import deletes_where
 from lakewright.actions.write.overwrite import partition_paths
 from lakewright.actions.write.request import WriteRequest
 from lakewright.actions.write.write import write
+from lakewright.api.engines import choose_engine
 from lakewright.api.keys import key_rows
 from lakewright.api.progress import watch
-from lakewright.api.rows import arrow_rows, is_spark_frame
-from lakewright.engine.local.executor import LocalExecutor
 from lakewright.model.errors import Invalid
 from lakewright.model.expression.nodes import Expression
 from lakewright.model.instant import is_instant_time, parse_point_in_time
 from lakewright.model.writing import Operation, WriteResult
 from lakewright.storage.port import Storage
-from lakewright.table.evolution import stored_schema
 from lakewright.table.state import TableState, open_state
 from lakewright.timeline.storage_committer import StorageCommitter
 
@@ -46,9 +44,10 @@ class Writable:
 
     Rows are an Arrow table, batch, reader or dataset, a pandas, polars or Spark DataFrame,
     anything that knows Arrow's stream interface, or a list of dicts. A Spark DataFrame is written
-    by Spark; anything else by this process, unless the table was opened with a session and
-    the rows are a Spark frame of it. ``Invalid`` says what is wrong with rows before anything is
-    written, ``Conflict`` that another writer was first and nothing of this write is left.
+    by its session; anything else by this process, which leaves the files of a small batch to the
+    session that the table was opened with, if any. ``Invalid`` says what is wrong with rows before
+    anything is written, ``Conflict`` that another writer was first and nothing of this write is
+    left.
     """
 
     _storage: Storage
@@ -148,9 +147,9 @@ class Writable:
 
     def _delete_where(self, where: Expression | str, how: WriteOptions) -> WriteResult:
         state = self._state()
-        local = LocalExecutor({**self._storage.options, **how.get("options", {})})
-        request = self._request(state, Operation.DELETE, how, change=deletes_where(local, where))
-        return self._run(state, None, request)
+        plain = self._request(state, Operation.DELETE, how)
+        engine, _ = choose_engine(state, None, plain, session=self._spark)
+        return self._run(state, None, replace(plain, change=deletes_where(engine, where)))
 
     def _request(
         self,
@@ -182,26 +181,10 @@ class Writable:
     ) -> WriteResult:
         """Run a write on the engine that its rows choose, or on ``spark`` where it makes them."""
         options = write_options(state, request)
-        executor, given = self._engine(state, rows, request, spark)
+        executor, given = choose_engine(state, rows, request, session=self._spark, makes=spark)
         committer = StorageCommitter(state.storage, state.config, options)
         progress = watch(self._name, options)
         return write(state, executor, given, request, committer, progress)
-
-    def _engine(
-        self,
-        state: TableState,
-        rows: object,
-        request: WriteRequest[Any],
-        spark: "SparkSession | None",
-    ) -> tuple[Executor[Any], Any]:
-        options = write_options(state, request)
-        if spark is not None or (rows is not None and is_spark_frame(rows)):
-            from lakewright.engine.spark.executor import SparkExecutor
-
-            frame: Any = rows
-            return SparkExecutor(spark or frame.sparkSession, options), frame
-        local = LocalExecutor(options, once=not request.retry)
-        return local, None if rows is None else arrow_rows(rows, stored_schema(state))
 
 
 def _instant(value: str | dt.datetime | None, zone: dt.tzinfo) -> str | None:
