@@ -9,7 +9,8 @@ table:
   beyond 2**24 in a float and 2**53 in a double are rounded, as they are in Hudi.)
 * Times of another unit are written in the table's, and refused by value where that cuts them.
   Times without a zone that meet a column with one are taken as UTC.
-* The same holds inside structs, lists and maps.
+* Inside structs, lists and maps columns may be added and lacking too, but the table's types stay:
+  real Hudi cannot read files across such a change. What the rows bring is widened.
 
 Anything else is refused with the column and both types. Names are compared exactly; two that
 differ only by case are refused, since Spark could not tell them apart.
@@ -143,7 +144,17 @@ def _type(stored: DataType, incoming: DataType, path: str) -> DataType:
         case Map(), Map() if stored.key == incoming.key:
             return replace(stored, value=_type(stored.value, incoming.value, f"{path}.value"))
         case _:
-            return _leaf(stored, incoming, path)
+            kind = _leaf(stored, incoming, path)
+            if kind != stored and "." in path:
+                raise Invalid(
+                    f"column {path} is {stored} in the table and {incoming} in the rows; inside of "
+                    "another column a type cannot change, since Hudi could not read older files.",
+                    next_step=f"Cast the rows to {stored}.",
+                    column=path,
+                    stored=str(stored),
+                    incoming=str(incoming),
+                )
+            return kind
 
 
 def _leaf(stored: DataType, incoming: DataType, path: str) -> DataType:

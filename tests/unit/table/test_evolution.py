@@ -48,10 +48,11 @@ def written(stored: str, incoming: str, config: TableConfig | None = None) -> St
         ("k int, a decimal(12,3)", "k int, a decimal(10,2)", "k int, a decimal(12,3)"),
         (
             "k int, s struct<x:int,y:string>",
-            "k int, s struct<z:date,x:bigint>",
-            "k int, s struct<x:bigint,y:string,z:date>",
+            "k int, s struct<z:date,x:int>",
+            "k int, s struct<x:int,y:string,z:date>",
         ),
-        ("k int, l array<int>", "k int, l array<bigint>", "k int, l array<bigint>"),
+        ("k int, s struct<x:bigint>", "k int, s struct<x:int>", "k int, s struct<x:bigint>"),
+        ("k int, l array<bigint>", "k int, l array<int>", "k int, l array<bigint>"),
         (
             "k int, m map<string,struct<x:int>>",
             "k int, m map<string,struct<x:int,y:int>>",
@@ -80,6 +81,8 @@ def test_what_is_accepted(stored: str, incoming: str, expected: str) -> None:
         ("k int, a decimal(10,2)", "k int, a decimal(10,3)", ("decimal(10,2)", "decimal(10,3)")),
         ("k int, a decimal(10,2)", "k int, a double", ("decimal(10,2)", "double")),
         ("k int, s struct<x:int>", "k int, s struct<x:boolean>", ("s.x", "int", "boolean")),
+        ("k int, l array<int>", "k int, l array<bigint>", ("l.element", "int", "long")),
+        ("k int, s struct<x:int>", "k int, s struct<x:bigint>", ("s.x", "int", "long")),
         ("k int, l array<int>", "k int, l array<date>", ("l.element", "int", "date")),
         ("k int, l array<int>", "k int, l int", ("column l", "list<int>", "int")),
         ("k int, a int not null", "k int", ("a", "may not be null")),

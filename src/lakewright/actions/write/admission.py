@@ -1,7 +1,8 @@
 """Whether a table can be written here, and how its records are spread."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,10 @@ from lakewright.format.hudi.metadata.commit import WriteStat
 from lakewright.index.layout import BUCKETS, HASH_FIELDS, INDEX_TYPE, IndexKind, IndexLayout
 from lakewright.model.errors import Invalid, NotFound, Unsupported
 from lakewright.model.options import Option
+from lakewright.model.schema import Timestamp
 from lakewright.model.table import MergeMode
+from lakewright.table.evolution import stored_schema
+from lakewright.table.merge.policy import Gap, MergePolicy
 from lakewright.table.state import TableState
 from lakewright.timeline.view import TimelineView
 
@@ -27,6 +31,8 @@ _BOOTSTRAP = "hoodie.bootstrap.base.path"
 _SEVERAL_FORMATS = "hoodie.table.multiple.base.file.formats.enable"
 #: A random id begins with so small a number once in forty thousand times.
 _MOST_BUCKETS = 100_000
+#: So many files, and so many commits, are looked at to check what a caller says of buckets.
+_LOOKED_AT = 20
 
 
 def admit(state: TableState, options: Mapping[str, str]) -> IndexLayout:
@@ -38,6 +44,7 @@ def admit(state: TableState, options: Mapping[str, str]) -> IndexLayout:
     """
     check_config(state.config)
     _check_place(state, options)
+    _check_partitions(state)
     layout = _layout(state, options)
     if layout.kind is IndexKind.BUCKET:
         _check_buckets(state, options, layout)
@@ -97,15 +104,28 @@ def _check_keys(config: TableConfig) -> None:
 
 
 def _check_merging(config: TableConfig) -> None:
-    if config.merge_mode is MergeMode.CUSTOM:
+    policy = MergePolicy.of(config)
+    if policy.mode is MergeMode.CUSTOM:
         raise Unsupported(
             f"the table merges records in its own way (strategy {config.merge_strategy_id}, "
             f"payload {config.payload_class}).",
             next_step="COMMIT_TIME_ORDERING and EVENT_TIME_ORDERING tables are written here; "
             "write this one with the software that has its merger.",
         )
-    if config.partial_update_mode is not None:
+    if policy.gap is Gap.MARKER:
         raise _unsupported(config, f"it merges by column ({config.partial_update_mode})")
+
+
+def _check_partitions(state: TableState) -> None:
+    columns = stored_schema(state)
+    for field in state.config.partition_fields:
+        kind = None if columns is None else columns.find(field.name)
+        if isinstance(kind, Timestamp) and field.kind != "TIMESTAMP":
+            raise _unsupported(
+                state.config,
+                f"it is partitioned by the times in {field.name!r}, for which releases and "
+                "operations of Hudi write different paths, and which do not come back from them",
+            )
 
 
 def _check_place(state: TableState, options: Mapping[str, str]) -> None:
@@ -211,7 +231,7 @@ def _check_buckets(state: TableState, options: Mapping[str, str], layout: IndexL
             next_step=f"Allowed: some of {', '.join(config.record_key)}.",
         )
     if not (INDEX_TYPE.given(config.properties) and BUCKETS.given(config.properties)):
-        _check_against_file(state, layout)
+        _check_against_files(state, layout)
     elif not HASH_FIELDS.given(config.properties) and (
         layout.hash_fields and set(layout.hash_fields) != set(config.record_key)
     ):
@@ -223,36 +243,36 @@ def _check_buckets(state: TableState, options: Mapping[str, str], layout: IndexL
         )
 
 
-def _check_against_file(state: TableState, layout: IndexLayout) -> None:
-    """Compare a number of buckets that the caller gave with where a stored key lies."""
-    sample = _newest_base(state.timeline)
-    if sample is None or layout.buckets is None:
-        return
-    try:
-        keys = read_footer(state.storage, sample.path or "").key_range
-    except NotFound:
-        return
-    if keys is None:
+def _check_against_files(state: TableState, layout: IndexLayout) -> None:
+    """Compare a number of buckets that the caller gave with where some stored keys lie."""
+    if layout.buckets is None:
         return
     fields = layout.hash_fields or state.config.record_key
-    wanted = _bucket(sample)
-    found = [int(b) for b in bucket_of(pa.array(keys, pa.string()), fields, layout.buckets)]
-    if any(bucket != wanted for bucket in found):
-        raise Invalid(
-            f"with {BUCKETS.key}={layout.buckets} and the hash fields {', '.join(fields)} the key "
-            f"{keys[0]!r} belongs to bucket {found[0]}, but it lies in {sample.file_id}.",
-            next_step="Give the number and the fields that the table's other writers have.",
-        )
+    for stat in islice(_newest_bases(state.timeline), _LOOKED_AT):
+        try:
+            keys = read_footer(state.storage, stat.path or "").key_range
+        except NotFound:
+            continue  # cleaned since
+        if keys is None:
+            continue
+        found = bucket_of(pa.array(keys, pa.string()), fields, layout.buckets).tolist()
+        for key, bucket in zip(keys, found, strict=True):
+            if bucket != _bucket(stat):
+                raise Invalid(
+                    f"with {BUCKETS.key}={layout.buckets} and the hash fields "
+                    f"{', '.join(fields)} the key {key!r} belongs to bucket {bucket}, but it lies "
+                    f"in {stat.file_id}.",
+                    next_step="Give the number and the fields that the table's writers have.",
+                )
 
 
-def _newest_base(timeline: TimelineView) -> WriteStat | None:
-    for instant in reversed(timeline.data()):
+def _newest_bases(timeline: TimelineView) -> Iterator[WriteStat]:
+    for instant in islice(reversed(timeline.data()), _LOOKED_AT):
         for stats in timeline.commit_metadata(instant).write_stats.values():
             for stat in stats:
                 folder, _, name = (stat.path or "").rpartition("/")
                 if base_file(folder, name) is not None:
-                    return stat
-    return None
+                    yield stat
 
 
 def _unsupported(config: TableConfig, why: str) -> Unsupported:

@@ -39,7 +39,7 @@ def test_a_plain_table(version: int) -> None:
         ({"hoodie.table.metadata.partitions": "files"}, "lakewright table disable-metadata"),
         ({"hoodie.table.metadata.partitions.inflight": "files"}, "disable-metadata"),
         ({"hoodie.record.merge.mode": "CUSTOM"}, "merges records in its own way"),
-        ({"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}, "by column"),
+        ({"hoodie.table.partial.update.mode": "IGNORE_MARKERS"}, "by column"),
         ({"hoodie.table.base.file.format": "ORC"}, "ORC"),
         ({"hoodie.table.multiple.base.file.formats.enable": "true"}, "parquet"),
         ({"hoodie.bootstrap.base.path": "/x"}, "bootstrapped"),
@@ -55,6 +55,23 @@ def test_what_is_refused(properties: dict[str, str], words: str) -> None:
     tiny = TinyTable(**{key.replace(".", "__"): value for key, value in properties.items()})
     with pytest.raises(Unsupported, match=words.replace(".", r"\.")):
         admitted(tiny)
+
+
+def test_partial_updates_by_null_are_written() -> None:
+    admitted(TinyTable(hoodie__table__partial__update__mode="IGNORE_DEFAULTS"))
+
+
+def test_partitions_by_plain_times_are_refused() -> None:
+    schema = (
+        '{"type":"record","name":"t","fields":[{"name":"id","type":"string"},{"name":"at",'
+        '"type":{"type":"long","logicalType":"timestamp-micros"}}]}'
+    )
+    with pytest.raises(Unsupported, match="'at'"):
+        admitted(TinyTable(partition_by="at").commit(1, {}, completed=2, schema=schema))
+    formatted = TinyTable(
+        partition_by="at:TIMESTAMP", hoodie__table__keygenerator__type="CUSTOM"
+    ).commit(1, {}, completed=2, schema=schema)
+    admitted(formatted)
 
 
 def test_version_8_has_a_way_out() -> None:
