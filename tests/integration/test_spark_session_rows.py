@@ -1,0 +1,51 @@
+"""Rows of this process on a table that was opened with a session: Spark writes the files."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+import lakewright as lw
+
+pytestmark = pytest.mark.spark
+
+#: Nothing is left to the driver's threads.
+TASKS = {"lakewright.write.driver-work": "0"}
+
+
+def rows(*numbers: int, n: int = 0) -> pa.Table:
+    return pa.table({"id": [f"k{i}" for i in numbers], "n": [n + i for i in numbers]})
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_arrow_rows_with_a_session(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    from lakewright.engine.spark.executor import SparkExecutor
+
+    jobs: list[str] = []
+    in_tasks = SparkExecutor._in_tasks
+
+    def counted(self: Any, job: Any, *rest: Any) -> Any:
+        jobs.append(job.function.__name__)
+        return in_tasks(self, job, *rest)
+
+    monkeypatch.setattr(SparkExecutor, "_in_tasks", counted)
+    lw.create_table(tmp_path / "t", schema="id STRING, n BIGINT", key="id", type=kind, buckets=2)
+    table = lw.open_table(tmp_path / "t", spark=spark)
+    table.bulk_insert(rows(*range(10)), options=TASKS)
+    table.upsert(rows(1, 2, 20, n=100).to_pandas(), options=TASKS)
+    table.delete(["k3"], options=TASKS)
+    assert table.delete(where="n = 4", options=TASKS).deleted == 1
+    many = {"lakewright.write.driver-bytes": "0"}
+    table.upsert(rows(5, 30, n=100), options=many)
+    found = {row["id"]: row["n"] for row in table.scan().to_arrow().to_pylist()}
+    assert found == {
+        **{f"k{i}": i for i in (0, 6, 7, 8, 9)},
+        **{f"k{i}": 100 + i for i in (1, 2, 5, 20, 30)},
+    }
+    assert jobs.count("write_group") == 4
+    assert "find_keys" in jobs
