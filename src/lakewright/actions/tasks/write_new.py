@@ -1,7 +1,7 @@
 """New file groups: rows into base files, in the order in which they come."""
 
-from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import IO
 
 import numpy as np
@@ -46,9 +46,9 @@ def write_new(spec: WriteSpec, work: GroupWork, attempt: Attempt) -> Iterator[Fi
         return
     limit = None if spec.layout.buckets is not None else spec.settings.max_file
     row_group = ROW_GROUP_BYTES if limit is None else min(ROW_GROUP_BYTES, limit)
-    waiting = deque(_pieces(rows, row_group))
+    waiting = _Waiting(_pieces(rows, row_group))
     number = 0
-    while waiting:
+    while waiting.any():
         file_id = work.group.file_id if not number else _sibling(work.group.file_id, number)
         yield _write_one(spec, work, attempt, file_id, rows, waiting, limit)
         number += 1
@@ -98,13 +98,14 @@ def _write_one(
     attempt: Attempt,
     file_id: str,
     rows: pa.Table,
-    waiting: deque[pa.RecordBatch],
+    waiting: "_Waiting",
     limit: int | None,
 ) -> FileWritten:
     partition = work.group.partition
     name = base_file_name(file_id, attempt.token, spec.instant)
     path = in_partition(partition, name)
-    file = base_spec(spec, partition, name, attempt.task, rows)
+    # Each batch is a row group: how large the file has become is known after every one.
+    file = replace(base_spec(spec, partition, name, attempt.task, rows), row_group_bytes=1)
     with new_file(
         spec, path, partition, MarkerKind.CREATE, partition_known=work.partition_known
     ) as sink:
@@ -138,12 +139,29 @@ def _pieces(rows: pa.Table, row_group: int) -> Iterator[pa.RecordBatch]:
 
 
 def _until_full(
-    sink: IO[bytes], waiting: deque[pa.RecordBatch], limit: int | None
+    sink: IO[bytes], waiting: "_Waiting", limit: int | None
 ) -> Iterator[pa.RecordBatch]:
     # Written bytes are known once a row group is closed, which happens between two batches.
-    yield waiting.popleft()
-    while waiting and (limit is None or sink.tell() < limit):
-        yield waiting.popleft()
+    yield waiting.take()
+    while (limit is None or sink.tell() < limit) and waiting.any():
+        yield waiting.take()
+
+
+class _Waiting:
+    """Batches that no file has taken yet; one of them is made ahead."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._next: pa.RecordBatch | None = None
+
+    def any(self) -> bool:
+        if self._next is None:
+            self._next = next(self._batches, None)
+        return self._next is not None
+
+    def take(self) -> pa.RecordBatch:
+        batch, self._next = self._next, None
+        return next(self._batches) if batch is None else batch
 
 
 def _sibling(file_id: str, number: int) -> str:

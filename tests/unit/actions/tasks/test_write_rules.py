@@ -24,7 +24,7 @@ from lakewright.model.writing import Operation
 from lakewright.storage.memory import MemoryStorage
 from lakewright.storage.open import open_storage
 from support.faulty_storage import FaultyStorage
-from support.task_writes import SCHEMA, TaskTable, hudi_rows, rows_of
+from support.task_writes import SCHEMA, TaskTable, hudi_rows, rows_of, schema_of
 
 UPSERT, INSERT, DELETE = Operation.UPSERT, Operation.INSERT, Operation.DELETE
 BULK = Operation.BULK_INSERT
@@ -405,3 +405,45 @@ def test_the_filter_of_a_rewritten_file_knows_every_key(storage: MemoryStorage) 
         assert footer.key_range is not None
         assert footer.key_range[0] <= min(keys.to_pylist())
         assert footer.key_range[1] >= max(keys.to_pylist())
+
+
+@pytest.mark.parametrize("kind", [COW, MOR])
+def test_base_files_of_several_row_groups(tmp_path: Path, kind: TableType) -> None:
+    options = {"hoodie.parquet.max.file.size": "20000", "hoodie.parquet.small.file.limit": "0"}
+    table = TaskTable(open_storage(tmp_path), kind, options=options)
+    made = table.write(BULK, many(3000))
+    groups = [pq.read_metadata(tmp_path / (f.stat.path or "")).num_row_groups for f in made]
+    assert max(groups) > 1
+    changed = {f"k{n:04d}" for n in range(0, 3000, 7)}
+    gone = [("dt=p", f"k{n:04d}") for n in range(1, 3000, 700)]
+    table.write(UPSERT, rows_of(*((k, 2, "b", "p") for k in sorted(changed))), gone)
+    expected = {r["id"]: r["v"] for r in many(3000).to_pylist()} | dict.fromkeys(changed, "b")
+    for _, key in gone:
+        del expected[key]
+    assert {r["id"]: r["v"] for r in table.rows()} == expected
+    assert {r["id"]: r["v"] for r in hudi_rows(str(tmp_path))} == expected
+
+
+def test_types_of_every_kind_survive_a_rewrite(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "id": ["a", "b", "c"],
+            "ts": pa.array([1, 1, 1], pa.int64()),
+            "dt": ["p", "p", "p"],
+            "day": pa.array([1, None, 3], pa.date32()),
+            "moment": pa.array([1, None, 3], pa.timestamp("us", tz="UTC")),
+            "price": pa.array([None, "1.50", "2.25"]).cast(pa.decimal128(10, 2)),
+            "tags": pa.array([["x", "y"], [], None], pa.list_(pa.string())),
+            "who": pa.array([{"n": 1, "s": "é"}, None, {"n": None, "s": ""}]),
+            "raw": pa.array([b"\x00", None, b""], pa.binary()),
+        }
+    )
+    schema = schema_of(rows)
+    for kind in (COW, MOR):
+        table = TaskTable(open_storage(tmp_path / kind), kind, buckets=1, schema=schema)
+        table.write(UPSERT, rows)
+        later = rows.slice(1, 1).set_column(1, "ts", pa.array([2], pa.int64()))
+        table.write(UPSERT, later)
+        expected = {r["id"]: r for r in rows.to_pylist()}
+        expected["b"]["ts"] = 2
+        assert {r["id"]: r for r in table.rows()} == expected
