@@ -38,9 +38,10 @@ def _script(kind: str) -> list[str]:
         f"INSERT INTO {s} VALUES ('1', 'A', 7, 7.5, 20, 'x', 'u'), "
         "('2', 'B', 8, 8.5, 20, 'x', 'd'), "
         "('7', 'G', 9, 9.5, 20, 'z', 'u'), ('8', 'H', 9, 9.5, 20, 'z', 'd')",
+        # The conditions exclude each other: Hudi tries updates before deletes, SQL the first clause.
         f"MERGE INTO {t} AS t USING (SELECT * FROM {s} WHERE qty > 0) AS s "
         "ON t.id = s.id AND t.dt = s.dt WHEN MATCHED AND s.op = 'd' THEN DELETE "
-        "WHEN MATCHED THEN UPDATE SET t.id = s.id, t.name = s.name, t.qty = t.qty + s.qty, "
+        "WHEN MATCHED AND s.op = 'u' THEN UPDATE SET t.id = s.id, t.name = s.name, t.qty = t.qty + s.qty, "
         "t.ts = s.ts WHEN NOT MATCHED AND s.op = 'u' THEN INSERT (id, name, qty, price, ts, dt) "
         "VALUES (s.id, s.name, s.qty, s.price, s.ts, s.dt)",
         f"MERGE INTO {t} AS t USING (SELECT id, name, qty, price, ts + 5 AS ts, dt FROM {s}) AS s "

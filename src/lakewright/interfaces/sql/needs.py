@@ -91,8 +91,9 @@ def _read(tree: exp.Expression, names: Sequence[str], schemas: Sequence[Struct])
                     wheres[source.name] = where
     found = []
     for name, struct in zip(names, schemas, strict=True):
-        known = used is not None and name in aliases
-        columns = _own(used.get(aliases[name], set()), struct) if used and known else None
+        columns = None
+        if used is not None and name in aliases:
+            columns = _own(used.get(aliases[name], set()), struct)
         found.append(Need(columns, wheres.get(name)))
     return found
 
