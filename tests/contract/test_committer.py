@@ -268,6 +268,20 @@ def test_what_was_there_before_is_no_rival(memory: Storage) -> None:
 
 
 @pytest.mark.service
+@pytest.mark.parametrize("how", ["lose", "drop", 503])
+def test_lost_answers_of_an_object_store(s3: S3Server, how: str | int) -> None:
+    storage = TinyTable(
+        storage=open_storage(f"s3://commits/{uuid.uuid4().hex}", s3.options)
+    ).storage
+    write = Write.begin(storage).base("a")
+    s3.set_faults({"method": "PUT", "key": ".commit", "how": how, "times": 2})
+    done = write.publish()
+    s3.set_faults()
+    assert completed(storage) == [done.requested]
+    assert not leftovers(storage)
+
+
+@pytest.mark.service
 @pytest.mark.parametrize("version", [9, 6])
 def test_a_commit_on_an_object_store_takes_few_requests(s3: S3Server, version: int) -> None:
     """Markers and data files apart. Both lock turns: look, read, take, give back."""

@@ -44,8 +44,8 @@ _REQUEST = 120.0
 _SLACK = 10.0
 
 
-def create_once(storage: Storage, path: str, body: bytes) -> bool:
-    """Create a file whose name nobody else uses; False where another content lies there.
+def create_once(storage: Storage, path: str, body: bytes, *, anew: bool = False) -> bool:
+    """Create a file; False where another content lies there, with ``anew`` any content at all.
 
     A failed attempt is settled by reading back, and repeated when nothing is there. Errors mean
     that nothing is there; ``CommitStateUnknown`` that even reading back failed.
@@ -54,7 +54,7 @@ def create_once(storage: Storage, path: str, body: bytes) -> bool:
         try:
             if storage.create(path, body):
                 return True
-            return _is_there(storage, path, body)
+            return not (anew and attempt == 1) and _is_there(storage, path, body)
         except LakewrightError as error:
             if _is_there(storage, path, body, error):
                 return True

@@ -230,7 +230,7 @@ class Rollback:
         blocks: dict[str, dict[str, int]] = {}
         for request in self.plan.requests:
             deleted.setdefault(request.partition, []).extend(request.files)
-            if request.log_blocks:
+            if request.log_blocks and self.config.layout == 1:
                 blocks.setdefault(request.partition, {}).update(self._append(request))
         self.storage.delete(self._files())
         return {
@@ -241,7 +241,9 @@ class Rollback:
     def _files(self) -> Iterator[str]:
         """Stream the paths to delete: a table may have moved since, so partition and name count."""
         for request in self.plan.requests:
-            for full in request.files:
+            # In layout 2 the blocks of a write are alone in their log file, which Hudi plans so.
+            logs = tuple(request.log_blocks) if self.config.layout == 2 else ()
+            for full in (*request.files, *logs):
                 path = join(request.partition, split(full)[1])
                 self._check(path, request)
                 yield path

@@ -11,7 +11,7 @@ attempt may still take effect.
 import logging
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lakewright.format.hudi.config import TableConfig
@@ -27,7 +27,14 @@ from lakewright.format.hudi.properties import (
     recover_properties,
     table_checksum,
 )
-from lakewright.model.errors import Conflict, Invalid, LakewrightError, NotFound, Unavailable
+from lakewright.model.errors import (
+    CommitStateUnknown,
+    Conflict,
+    Invalid,
+    LakewrightError,
+    NotFound,
+    Unavailable,
+)
 from lakewright.model.instant import Action, Instant, State
 from lakewright.model.logs import facts
 from lakewright.storage.fleeting import fleeting
@@ -112,14 +119,17 @@ class StorageCommitter:
             ticket = Ticket(taken, action, operation, _newest_effect(view), owner.token)
             heart = self._heart(taken, Record(owner, _writes_under_way(view)))
             self._hearts[ticket.token] = heart
+            made: list[str] = []
             try:
                 heart.start()
                 lease.secure(self._patience.request)
-                self._create(ticket, State.REQUESTED, plan or self._empty_plan(action))
-                self._create(ticket, State.INFLIGHT, self._inflight_body(operation))
-            except BaseException:
+                requested = plan or self._empty_plan(action)
+                made.append(self._create(ticket, State.REQUESTED, requested))
+                made.append(self._create(ticket, State.INFLIGHT, self._inflight_body(operation)))
+            except BaseException as error:
                 self._hearts.pop(ticket.token).stop()
-                self._forget(ticket)
+                if not isinstance(error, CommitStateUnknown):
+                    self._forget(ticket, made)
                 raise
         self._views[ticket.token] = view
         log.info("write begun", extra=facts(instant=taken, action=action, operation=operation))
@@ -173,25 +183,25 @@ class StorageCommitter:
         planned = CommitMetadata(operation=operation)
         return encode_commit(planned, self._config.layout, replace=False)
 
-    def _create(self, ticket: Ticket, state: State, body: bytes) -> None:
+    def _create(self, ticket: Ticket, state: State, body: bytes) -> str:
         # A write that is lost with them in a power cut has no file yet that outlived it.
-        if not create_once(fleeting(self._storage), self._file(ticket, state), body):
+        path = self._file(ticket, state)
+        if not create_once(fleeting(self._storage), path, body, anew=True):
             raise Conflict(
                 f"Another writer has taken the instant {ticket.instant}.",
                 next_step="Try again; use the same lock in all writers.",
                 instant=ticket.instant,
             )
+        return path
 
     def _file(self, ticket: Ticket, state: State, completed: str | None = None) -> str:
         instant = Instant(ticket.instant, ticket.action, state, completed)
         return f"{self._config.timeline_folder}/{instant_file_name(instant, self._config.layout)}"
 
-    def _forget(self, ticket: Ticket) -> None:
+    def _forget(self, ticket: Ticket, made: Sequence[str]) -> None:
         """Take back the files of a beginning that failed, as far as storage answers."""
-        states = (State.INFLIGHT, State.REQUESTED)
-        files = [self._file(ticket, state) for state in states]
         try:
-            self._storage.delete(files)
+            self._storage.delete(reversed(made))
             drop_heartbeats(self._storage, ticket.instant)
         except LakewrightError as error:
             _log_left(ticket, error)

@@ -22,7 +22,7 @@ from lakewright.format.hudi.metadata.rollback import (
     encode_rollback_plan,
 )
 from lakewright.model.errors import Conflict, Corrupt
-from lakewright.model.instant import Action
+from lakewright.model.instant import Action, State
 from lakewright.storage.memory import MemoryStorage
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
@@ -240,6 +240,18 @@ def test_a_rollback_of_hudi_that_was_cut_off_is_finished(table: TinyTable) -> No
     assert len(data_files(table.storage)) == 1
 
 
+def test_hudi_names_a_log_of_layout_2_by_its_blocks() -> None:
+    table = TinyTable(mor=True).commit(1, {"dt=1": {base_name("a", 1): b"x"}})
+    left = pending(table, action="deltacommit")
+    stray = log_name("a", 2)
+    table.touch(f"dt=1/{stray}", block(left))
+    request = RollbackRequest("dt=1", "a", left, (), {f"file:/t/dt=1/{stray}": -1})
+    plan = RollbackPlan(InstantInfo(left, "deltacommit"), (request,))
+    table.touch(f"{table.timeline}/{at(3)}.rollback.requested", encode_rollback_plan(plan))
+    begin_and_leave(table.storage, **EAGER)
+    assert data_files(table.storage) == {f"dt=1/{base_name('a', 1)}"}
+
+
 def test_a_rollback_that_is_under_way_is_left_alone_with_its_target(table: TinyTable) -> None:
     left = pending(table)
     rollback = rollback_of(table, left)
@@ -378,3 +390,19 @@ def test_a_table_that_was_upgraded_meanwhile_is_refused() -> None:
     TinyTable(9, storage=storage)
     with pytest.raises(Conflict, match="version 9"):
         by.begin(Action.COMMIT, "UPSERT")
+
+
+def test_an_instant_that_another_writer_took_without_the_lock_is_refused(storage: Storage) -> None:
+    """Its requested file is empty, and so would ours be."""
+
+    class Raced(MemoryStorage):
+        def create(self, path: str, data: bytes) -> bool:
+            if path.endswith(".requested"):
+                super().create(path, b"")
+            return super().create(path, data)
+
+    with pytest.raises(Conflict, match="taken the instant"):
+        committer(Raced(storage.uri)).begin(Action.COMMIT, "UPSERT")
+    (theirs,) = open_state(storage).timeline.pending()
+    assert theirs.state is State.REQUESTED
+    assert not paths(storage, ".hoodie/.heartbeat")

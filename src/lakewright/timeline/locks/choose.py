@@ -11,6 +11,7 @@ from lakewright.timeline.locks.file_lock import FileLock
 from lakewright.timeline.locks.port import TableLock
 from lakewright.timeline.locks.process_lock import ProcessLock
 from lakewright.timeline.locks.storage_lock import StorageLock
+from lakewright.timeline.publication import Patience
 
 
 def open_lock(storage: Storage, options: Mapping[str, str]) -> TableLock:
@@ -31,6 +32,7 @@ def open_lock(storage: Storage, options: Mapping[str, str]) -> TableLock:
         wait=wait,
         validity=settings.VALIDITY.read(options),
         renewal=settings.RENEWAL.read(options),
+        request=Patience.with_store(storage).request,
     )
 
 

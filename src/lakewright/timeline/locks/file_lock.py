@@ -21,7 +21,7 @@ import threading
 import time
 from types import TracebackType
 
-from lakewright.model.errors import Conflict, LakewrightError, NotFound
+from lakewright.model.errors import Conflict, Denied, LakewrightError, NotFound
 from lakewright.model.logs import facts
 from lakewright.storage.port import Storage
 from lakewright.timeline.locks.port import LockStatus
@@ -126,7 +126,13 @@ class FileLock:
 
     def _enter(self, table: Storage, timeout: float) -> int:
         table.ensure_folder(GATE)
-        descriptor = os.open(table.locate(GATE), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            descriptor = os.open(table.locate(GATE), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as cause:
+            raise Denied(
+                f"The folder {table.locate(GATE)} cannot be opened: {cause.strerror}.",
+                next_step="Check its owner and permissions.",
+            ) from cause
         try:
             return wait_for(lambda: _flocked(descriptor), self.describe, timeout, longest=0.05)
         except BaseException:

@@ -71,12 +71,21 @@ class LockFile:
 
 
 class StorageLock:
-    """The lock file of the table in ``storage``."""
+    """The lock file of the table in ``storage``, to which a write takes ``request`` seconds."""
 
-    def __init__(self, storage: Storage, *, wait: float, validity: float, renewal: float) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        wait: float,
+        validity: float,
+        renewal: float,
+        request: float = 0.0,
+    ) -> None:
         self._storage = storage
         self._wait = wait
         self._validity = validity
+        self._request = request
         self._renewal = min(renewal, validity / 3)
 
     def acquire(self, timeout: float | None = None) -> "StorageLease":
@@ -121,7 +130,7 @@ class StorageLock:
                 _LIVE.discard(owner.token)
         if not taken:
             return None
-        return StorageLease(self._storage, mine, self._validity, self._renewal)
+        return StorageLease(self._storage, mine, self._validity, self._renewal, self._request)
 
     def _put(self, mine: LockFile, version: str | None) -> bool:
         try:
@@ -139,10 +148,13 @@ class StorageLock:
 class StorageLease:
     """A storage lock that is held."""
 
-    def __init__(self, storage: Storage, mine: LockFile, validity: float, renewal: float) -> None:
+    def __init__(
+        self, storage: Storage, mine: LockFile, validity: float, renewal: float, request: float
+    ) -> None:
         self._storage = storage
         self._mine = mine
         self._validity = validity
+        self._request = request
         self._lock = threading.Lock()
         self._released = False
         self._pulse = Pulse("lock", self._renew, renewal)
@@ -198,7 +210,7 @@ class StorageLease:
 
     def _write(self, content: LockFile) -> bool:
         """Write the file if it is still ours; False when it was lost."""
-        if self._left() > self._validity / 3:
+        if self._left() > self._request + DRIFT:
             self._storage.write(PATH, content.encode())
             return True
         stat = self._storage.stat(PATH)
