@@ -227,6 +227,13 @@ def test_many_rows_stay_where_they_are(spark: Any) -> None:
     assert executor.few(rows.groupBy("t").count(), 64 << 20) is None
 
 
+def test_a_query_that_fails(spark: Any) -> None:
+    frame = spark.range(0, 10).selectExpr("raise_error(concat('not ', id)) as n")
+    with pytest.raises(Exception, match=r"not [0-9]"):
+        SparkExecutor(spark).few(frame, 1 << 20)
+    assert SparkExecutor(spark).few(spark.range(3), 1 << 20) is not None
+
+
 def test_rows_come_in_order(spark: Any) -> None:
     frame = spark.range(0, 1000, 1, 7)
     found = SparkExecutor(spark).few(frame, 1 << 20)

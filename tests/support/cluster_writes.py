@@ -97,6 +97,7 @@ def main(master: str, folder: str, victim: int) -> None:
     }.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
+    engine._SMALLEST_TASK = 1  # as many tasks as large data would have
     results = {}
     for trouble, verb in (("fail", "bulk_insert"), ("sleep", "upsert"), ("kill", "upsert")):
         started = time.monotonic()

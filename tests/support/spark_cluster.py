@@ -70,7 +70,9 @@ def environment(folder: Path) -> Mapping[str, str]:
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")))
+        ),
     }
 
 

@@ -5,13 +5,15 @@ import io
 import pickle
 import re
 import zlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
 from pyspark import cloudpickle
 
 from lakewright.model.errors import LakewrightError
+
+Reduced: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 
 #: Marks an error of ours in the text of the error that Spark makes of it.
 _ERROR = re.compile(r"\[lakewright:([A-Za-z0-9+/=]+)\]")
@@ -23,7 +25,8 @@ def pack_job(value: object) -> bytes:
 
     Functions of modules travel by name, as everywhere; others by value.
     """
-    return zlib.compress(cloudpickle.dumps(value), 1)
+    data: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+    return zlib.compress(data, 1)
 
 
 def unpack_job(data: bytes) -> object:
@@ -48,7 +51,7 @@ def unpack_items(data: bytes) -> list[Any]:
 class _Pickler(pickle.Pickler):
     """A pickled slice of Arrow's own would hold all that it was cut from."""
 
-    def reducer_override(self, value: object) -> object:
+    def reducer_override(self, value: object) -> Reduced:
         match value:
             case pa.Table():
                 return _table, (_ipc(value),)
@@ -59,7 +62,7 @@ class _Pickler(pickle.Pickler):
             case pa.Array():
                 return _array, (_ipc(pa.table({"": value})),)
             case _:
-                return NotImplemented
+                return cast("Reduced", NotImplemented)  # pickle's own way
 
 
 def _ipc(table: pa.Table) -> bytes:
@@ -77,7 +80,7 @@ def _table(data: bytes) -> pa.Table:
 def _batch(data: bytes) -> pa.RecordBatch:
     table = _table(data)
     found = table.combine_chunks().to_batches()
-    return found[0] if found else table.schema.empty_table().to_batches()[0]
+    return found[0] if found else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def _column(data: bytes) -> pa.ChunkedArray:

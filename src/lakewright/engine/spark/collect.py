@@ -5,13 +5,15 @@ estimate was wrong. Where Spark says nothing of the size, a Python worker counts
 first rows and hands on what stays within the limit.
 """
 
-import contextlib
+import importlib
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
+import pyspark.util
 from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import unwrap_spark_exception
 
 from lakewright.engine.spark.estimate import Estimate
 from lakewright.engine.spark.schema import from_spark_schema
@@ -65,15 +67,10 @@ def _collected(frame: "DataFrame", schema: pa.Schema, limit: int) -> pa.Table | 
     tag = f"lakewright-{uuid.uuid4()}"
     context.addJobTag(tag)
     try:
-        served = frame._jdf.collectAsArrowToPython()
-        try:
-            batches = _read_socket((served[0], served[1]), _Counting(limit))
-        except _TooMuch:
-            context.cancelJobsWithTag(tag)
-            with contextlib.suppress(Exception):  # the job was broken off, as it says
-                served[2].getResult()
-            return None
-        served[2].getResult()
+        batches = _served(frame, limit)
+    except _TooMuch:
+        context.cancelJobsWithTag(tag)
+        return None
     except PySparkException as error:
         if "maxResultSize" in str(error):
             return None
@@ -83,12 +80,23 @@ def _collected(frame: "DataFrame", schema: pa.Schema, limit: int) -> pa.Table | 
     return pa.Table.from_batches([conformed(batch, schema) for batch in batches], schema=schema)
 
 
-def _read_socket(address: tuple[Any, Any], serializer: "_Counting") -> list[pa.RecordBatch]:
+def _served(frame: "DataFrame", limit: int) -> list[pa.RecordBatch]:
+    port, secret, server = frame._jdf.collectAsArrowToPython()
     try:
-        from pyspark.util import _load_from_socket
-    except ImportError:  # Spark 3.5
-        from pyspark.rdd import _load_from_socket
-    opened: Any = _load_from_socket(address, cast("Any", serializer))
+        batches = _read_socket((port, secret), _Counting(limit))
+    except RuntimeError:  # the socket tells that there is an error; the server has it
+        with unwrap_spark_exception():
+            server.getResult()
+        raise
+    with unwrap_spark_exception():
+        server.getResult()
+    return batches
+
+
+def _read_socket(address: tuple[Any, Any], serializer: "_Counting") -> list[pa.RecordBatch]:
+    # Spark 3.5 has the function in another place.
+    module = "pyspark.util" if hasattr(pyspark.util, "_load_from_socket") else "pyspark.rdd"
+    opened: Any = importlib.import_module(module)._load_from_socket(address, serializer)
     if hasattr(opened, "__enter__"):
         with opened as stream:
             return list(stream)
@@ -103,8 +111,6 @@ class _Counting:
 
     def load_stream(self, stream: BinaryIO) -> Iterator[pa.RecordBatch]:
         """Return the batches in the order of the rows."""
-        from pyspark.serializers import UTF8Deserializer, read_int
-
         batches: list[pa.RecordBatch] = []
         seen = 0
         for batch in pa.ipc.open_stream(stream):
@@ -112,11 +118,15 @@ class _Counting:
             if seen > self._limit:
                 raise _TooMuch
             batches.append(batch)
-        count = read_int(stream)
+        count = _number(stream)
         if count < 0:
-            raise RuntimeError(UTF8Deserializer().loads(stream))
-        order = [read_int(stream) for _ in range(count)]
+            raise RuntimeError(stream.read(_number(stream)).decode())
+        order = [_number(stream) for _ in range(count)]
         return iter([batches[number] for number in order])
+
+
+def _number(stream: BinaryIO) -> int:
+    return int.from_bytes(stream.read(4), "big", signed=True)
 
 
 def _counted(frame: "DataFrame", schema: pa.Schema, limit: int) -> pa.Table | None:

@@ -4,7 +4,7 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -122,7 +122,7 @@ class SparkExecutor:
         run = in_worker("write_worker", "run_stream", pack_job(StreamJob(function, shared, schema)))
         tasks = self._tasks(rows)
         if spread.lookup and isinstance(shared, WriteSpec) and not shared.layout.kind.is_global:
-            yield from self._looked_up(function, shared, rows, tasks)
+            yield from self._looked_up(cast("Any", function), shared, rows, tasks)
             return
         try:
             yield from answers(divided(rows, spread, tasks), run)

@@ -105,8 +105,7 @@ def test_schemas_are_found_by_looking_at_few_files(runs: list[int]) -> None:
     ],
 )
 def test_how_many_bundles(sizes: list[int], width: int, count: int) -> None:
-    spec = SimpleNamespace(options={})
-    assert bundle_count(sizes, width, spec) == count
+    assert bundle_count(sizes, width, {}) == count
 
 
 @given(some.lists(some.booleans(), max_size=300))
