@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lakewright.actions.follow import EARLIEST, Follow, first_offset, next_offset
 from lakewright.actions.scan import ScanRequest
@@ -44,7 +44,7 @@ class _Target(Writable):
         self._name = name
         self._spark = None
 
-    def run(self, rows: object, request: WriteRequest[object]) -> WriteResult:
+    def run(self, rows: object, request: WriteRequest[Any]) -> WriteResult:
         """Run a write on the engine that its rows choose."""
         return self._run(self._state(), rows, request)
 
@@ -81,7 +81,7 @@ class StreamWriter:
         part = StreamBatch(self._stream, batch)
         state = open_state(self._storage)
         part.begin(state)
-        request = WriteRequest[object](
+        request: WriteRequest[Any] = WriteRequest(
             self._operation,
             options=self._options,
             metadata=part.metadata,

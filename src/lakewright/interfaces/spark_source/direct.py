@@ -38,7 +38,7 @@ class DirectWriter(DataSourceArrowWriter):
         finally:
             pulse.stop()
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override]
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish the files of all tasks; those of other attempts are deleted before."""
         begun, committer = self._begun, self._committer()
         with abandoned_on_error(committer, begun.ticket):
@@ -47,7 +47,7 @@ class DirectWriter(DataSourceArrowWriter):
             outcome = outcome_of(begun.spec, files)
         finish_write(begun, outcome, committer)
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override]
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Take the write back, unless it took effect or may have: Spark aborts then, too."""
         self._committer().abandon(self._begun.ticket)
 

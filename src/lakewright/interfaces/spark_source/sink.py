@@ -6,10 +6,11 @@ alone: whose batch it is comes with the messages of the tasks, which Spark tells
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import Row
+from pyspark.sql import Row, datasource
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
@@ -27,10 +28,11 @@ from lakewright.model.errors import AlreadyExists, Unsupported
 from lakewright.model.logs import facts
 from lakewright.table.state import open_state
 
-try:
-    from pyspark.sql.datasource import DataSourceStreamArrowWriter as _Base
-except ImportError:  # Spark 4.0 hands rows to a stream's writer one by one
+if TYPE_CHECKING:
     _Base = DataSourceStreamWriter
+else:
+    # Spark 4.0 hands rows to a stream's writer one by one, later ones in Arrow batches.
+    _Base = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceStreamWriter)
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +72,7 @@ class StreamSink(_Base):
         storage = options.open_storage()
         if staged:
             batch.begin(open_state(storage))
-            request = WriteRequest(
+            request: WriteRequest[ArrowRows] = WriteRequest(
                 options.operation,
                 options=options.settings,
                 metadata=batch.metadata,

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from lakewright.actions.write.request import WriteRequest
+from lakewright.actions.write.rows import ArrowRows
 from lakewright.actions.write.staging import clear_staged, stage, staging_folder
 from lakewright.interfaces.spark_source.merging import forget_staged, merge_staged
 from lakewright.interfaces.spark_source.messages import StagedMessage, all_said, attempt
@@ -33,16 +34,18 @@ class StagedWriter(DataSourceArrowWriter):
             stage(options.open_storage(), self._folder, name, iterator, options.staged_bytes)
         )
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override]
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Merge what all tasks put aside, in one commit."""
         options = self._options
         said = [m for m in all_said(messages) if isinstance(m, StagedMessage)]
         staged = [message.file for message in said if message.file is not None]
-        request = WriteRequest(options.operation, options=options.settings, retry=options.retry)
+        request: WriteRequest[ArrowRows] = WriteRequest(
+            options.operation, options=options.settings, retry=options.retry
+        )
         storage = options.open_storage()
         merge_staged(storage, options, staged, request)
         forget_staged(storage, self._folder)
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # type: ignore[override]
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what was put aside: no commit names such files, whatever became of it."""
         clear_staged(self._options.open_storage(), self._folder)
