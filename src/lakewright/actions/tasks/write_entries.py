@@ -1,0 +1,157 @@
+"""What a log file says of which keys, and where those lie in the base file below it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewright.actions.tasks.write_old import OldBase
+from lakewright.actions.tasks.write_spec import GroupWork, WriteSpec
+from lakewright.model.files import BaseFile, FileSlice
+from lakewright.model.schema import (
+    RECORD_KEY,
+)
+from lakewright.table.merge import ordering as order
+from lakewright.table.merge.combine import incoming_deletes, ordering_columns
+from lakewright.table.merge.policy import MergePolicy
+from lakewright.table.merge.winners import Flags, Places
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """What is said of which keys: records that stay, then deletes of either kind."""
+
+    rows: pa.Table | None
+    row_places: Places
+    soft: pa.Table | None
+    hard: pa.Array
+
+    @staticmethod
+    def of(work: GroupWork, policy: MergePolicy) -> "Entries":
+        """Tell apart what the rows of a group say."""
+        hard = pa.array([], pa.string()) if work.deletes is None else work.deletes
+        if work.rows is None or not work.rows.num_rows:
+            return Entries(None, np.empty(0, np.int64), None, hard)
+        deleted, _ = incoming_deletes(work.rows, policy)
+        if not deleted.any():
+            return Entries(work.rows, np.arange(work.rows.num_rows), None, hard)
+        kept = np.flatnonzero(~deleted)
+        rows = work.rows.take(pa.array(kept)) if len(kept) else None
+        return Entries(rows, kept, work.rows.filter(pa.array(deleted)), hard)
+
+    def __len__(self) -> int:
+        return self.row_count + self.delete_count
+
+    @property
+    def row_count(self) -> int:
+        """Records."""
+        return 0 if self.rows is None else int(self.rows.num_rows)
+
+    @property
+    def delete_count(self) -> int:
+        """Deletes of both kinds."""
+        return (0 if self.soft is None else int(self.soft.num_rows)) + len(self.hard)
+
+    @property
+    def delete_keys(self) -> pa.Array:
+        """The keys of the deletes, those with ordering values first."""
+        parts = [] if self.soft is None else list(self.soft.column(RECORD_KEY).chunks)
+        return pa.chunked_array([*parts, self.hard], pa.string()).combine_chunks()
+
+    @property
+    def row_keys(self) -> pa.Array:
+        """The keys of the records."""
+        if self.rows is None:
+            return pa.array([], pa.string())
+        return self.rows.column(RECORD_KEY).combine_chunks()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntryPlaces:
+    """Where entries lie in the base file (-1: nowhere), and which of them a stored row beats."""
+
+    rows: Places
+    deletes: Places
+    losing_rows: Flags
+
+
+def find_places(
+    spec: WriteSpec, work: GroupWork, piece: FileSlice, entries: Entries, policy: MergePolicy
+) -> EntryPlaces | None:
+    """Look entries up in the base file; None where nobody has to know."""
+    if work.insert_only or piece.base is None:
+        return None
+    ordering = policy.ordering if policy.event_time and not piece.logs else ()
+    if work.positions is not None and not entries.delete_count:
+        rows = np.asarray(pc.fill_null(work.positions, -1))[entries.row_places].astype(np.int64)
+        late = _late(spec, piece.base, entries, rows, ordering)
+        return EntryPlaces(rows, np.empty(0, np.int64), late)
+    if not writes_positions(spec):
+        return None
+    keys = pa.chunked_array([entries.row_keys, entries.delete_keys], pa.string()).combine_chunks()
+    more = tuple(dict.fromkeys(name.split(".")[0] for name in ordering))
+    places = np.full(len(keys), -1, np.int64)
+    losing = np.zeros(entries.row_count, bool)
+    values = ordering_columns(entries.rows, ordering) if entries.rows is not None else ()
+    start = 0
+    with OldBase.open(spec, piece.base) as old:
+        for batch in old.key_batches(more):
+            found = pc.index_in(old.keys(batch), value_set=keys)
+            rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
+            which = found.drop_null().to_numpy().astype(np.int64)
+            # A key that the file holds twice keeps its first place, as readers have it.
+            rows, which = rows[::-1], which[::-1]
+            fresh = places[which] < 0
+            places[which[fresh]] = rows[fresh] + start
+            start += batch.num_rows
+            if values:
+                losing |= _losing(batch, rows, which, ordering, values, entries.row_count)
+    count = entries.row_count
+    return EntryPlaces(places[:count], places[count:], losing)
+
+
+def writes_positions(spec: WriteSpec) -> bool:
+    """Whether the log blocks of a write say which rows of the base file they replace."""
+    return spec.settings.positions and spec.config.version >= 8
+
+
+def _late(
+    spec: WriteSpec, base: BaseFile, entries: Entries, places: Places, ordering: tuple[str, ...]
+) -> Flags:
+    """Mark the rows that the stored row at their place beats by its ordering value."""
+    late = np.zeros(len(places), bool)
+    if entries.rows is None or not ordering:
+        return late
+    values = ordering_columns(entries.rows, ordering)
+    start = 0
+    with OldBase.open(spec, base) as old:
+        for batch in old.column_batches(tuple(name.split(".")[0] for name in ordering)):
+            here = np.flatnonzero((places >= start) & (places < start + batch.num_rows))
+            late |= _losing(batch, places[here] - start, here, ordering, values, len(places))
+            start += batch.num_rows
+    return late
+
+
+def _losing(
+    batch: pa.RecordBatch,
+    rows: Places,
+    which: Places,
+    ordering: tuple[str, ...],
+    values: order.Columns,
+    count: int,
+) -> Flags:
+    stored = ordering_columns(batch, ordering)
+    flags = np.zeros(count, bool)
+    if len(stored) != len(values) or any(
+        a.type != b.type for a, b in zip(stored, values, strict=True)
+    ):
+        return flags
+    data = which < count
+    rows, which = rows[data], which[data]
+    beats = order.exceeds(
+        tuple(c.take(pa.array(rows)) for c in stored),
+        tuple(c.take(pa.array(which)) for c in values),
+    )
+    flags[which[beats]] = True
+    return flags
