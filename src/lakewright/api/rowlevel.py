@@ -16,9 +16,9 @@ from lakewright.actions.rowlevel.covering import whole_partitions
 from lakewright.actions.rowlevel.merge import merge_rows
 from lakewright.actions.rowlevel.narrow import known_values, narrowing
 from lakewright.actions.rowlevel.plan import MergePlan, Rules, plan_merge, plan_update
-from lakewright.actions.rowlevel.rules import rules_of, scan_for_change
+from lakewright.actions.rowlevel.rules import own_condition, rules_of, scan_for_change
 from lakewright.actions.rowlevel.update import update_rows
-from lakewright.actions.scan import readable_columns
+from lakewright.actions.scan import ScanRequest, plan_scan
 from lakewright.actions.write.request import Change, WriteRequest
 from lakewright.actions.write.rows import ArrowRows
 from lakewright.api.rows import arrow_rows, is_spark_frame
@@ -26,7 +26,6 @@ from lakewright.api.writing import Writable, WriteOptions
 from lakewright.engine.local.scan import scan_batches
 from lakewright.format.arrow.schema import from_arrow_schema
 from lakewright.model.errors import Invalid
-from lakewright.model.expression.bind import bind
 from lakewright.model.expression.nodes import Expression
 from lakewright.model.schema import Struct
 from lakewright.model.writing import Operation, WriteResult
@@ -55,9 +54,10 @@ class Editable(Writable):
         values = read_values(set)
         if values is None:
             raise Invalid("set='*' has no source to take values from.", next_step="Name columns.")
-        condition = None if where is None else read_expression(where)
         state = self._state()
-        _check_update(state, values, condition)
+        rules = rules_of(state)
+        plan_update(rules, values)  # what is wrong with it is said before anything begins
+        condition = None if where is None else own_condition(state, rules, read_expression(where))
 
         def local(now: TableState) -> Change[Any]:
             rules = rules_of(now)
@@ -141,11 +141,35 @@ class Editable(Writable):
 
     def _delete_where(self, where: Expression | str, how: WriteOptions) -> WriteResult:
         state = self._state()
-        whole = whole_partitions(state, where)
-        if whole is None:
-            return super()._delete_where(where, how)
-        request = self._request(state, Operation.DELETE_PARTITION, how, partitions=whole)
-        return self._run(state, None, request)
+        rules = rules_of(state)
+        condition = own_condition(state, rules, read_expression(where))
+        whole = whole_partitions(state, condition)
+        if whole is not None:
+            request = self._request(state, Operation.DELETE_PARTITION, how, partitions=whole)
+            return self._run(state, None, request)
+        if self._spark is None:
+            return super()._delete_where(condition, how)
+        return self._delete_on_spark(state, self._spark, rules, condition, how)
+
+    def _delete_on_spark(
+        self,
+        state: TableState,
+        spark: "SparkSession",
+        rules: Rules,
+        where: Expression,
+        how: WriteOptions,
+    ) -> WriteResult:
+        from lakewright.engine.spark.scan import to_spark
+
+        columns = tuple(dict.fromkeys((*rules.key, *rules.partition_by, *rules.identity)))
+
+        def keys(now: TableState) -> Change[Any]:
+            scan = plan_scan(now, ScanRequest(where=where, columns=columns))
+            return Change(to_spark(scan, spark))
+
+        prepared = bool(rules.identity)
+        request = self._request(state, Operation.DELETE, how, change=keys, prepared=prepared)
+        return self._run(state, None, request, spark)
 
     def _change(
         self,
@@ -164,16 +188,6 @@ class Editable(Writable):
 
         with refusals():
             return self._run(state, None, request, spark)
-
-
-def _check_update(
-    state: TableState, values: Mapping[str, Expression], where: Expression | None
-) -> None:
-    """Say what is wrong with an update before it begins."""
-    rules = rules_of(state)
-    plan_update(rules, values)
-    if where is not None:
-        bind(where, readable_columns(state, rules.columns))
 
 
 def _rows(batches: Iterator[pa.RecordBatch], rules: Rules) -> ArrowRows:

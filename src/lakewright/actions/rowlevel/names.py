@@ -68,6 +68,15 @@ def resolved(expression: Expression, sides: Iterable[Side]) -> Expression:
     return with_references(expression, lambda found: Reference(_resolve(found.path, every)))
 
 
+def own_names(expression: Expression) -> Expression:
+    """Return an expression over joined rows as one over the rows of the target alone."""
+
+    def bare(found: Reference) -> Reference:
+        return Reference((found.path[0].removeprefix(f"{TARGET}."), *found.path[1:]))
+
+    return with_references(expression, bare)
+
+
 def _resolve(path: Path, sides: tuple[Side, ...]) -> Path:
     for side in sides:
         if len(path) > 1 and path[0].lower() in side.aliases:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewright.actions.rowlevel.arrow import evaluate
-from lakewright.actions.rowlevel.names import TARGET, source_name, with_references
+from lakewright.actions.rowlevel.names import own_names, source_name
 from lakewright.actions.rowlevel.plan import MergePlan
 from lakewright.model.expression.bound import BoundExpression, BoundReference
 from lakewright.model.expression.nodes import And, Between, Expression, In, Literal, Reference
@@ -33,18 +33,18 @@ def narrowing(plan: MergePlan, known: Mapping[int, Known]) -> Expression | None:
     """
     if not plan.moot:
         return None
-    parts = [_own_names(unbind(condition)) for condition in plan.target_only]
+    parts = [own_names(unbind(condition)) for condition in plan.target_only]
     for place, told in known.items():
         left = plan.pairs[place][0]
         if isinstance(left, BoundReference):
-            parts.append(_condition(Reference(_bare_path(left.path)), told))
+            parts.append(_condition(own_names(Reference(left.path)), told))
     whole: Expression | None = None
     for part in parts:
         whole = part if whole is None else And(whole, part)
     return whole
 
 
-def _condition(column: Reference, known: Known) -> Expression:
+def _condition(column: Expression, known: Known) -> Expression:
     values = [Literal(value) for value in known.values]
     return Between(column, *values) if known.ends else In(column, tuple(values))
 
@@ -74,11 +74,3 @@ def known_values(plan: MergePlan, source: pa.Table) -> dict[int, Known]:
         else:
             found[place] = Known(tuple(distinct.to_pylist()))
     return found
-
-
-def _own_names(expression: Expression) -> Expression:
-    return with_references(expression, lambda r: Reference(_bare_path(r.path)))
-
-
-def _bare_path(path: tuple[str, ...]) -> tuple[str, ...]:
-    return (path[0].removeprefix(f"{TARGET}."), *path[1:])

@@ -1,11 +1,16 @@
 """What a table's own settings say about changing its rows, and how its rows are read for it."""
 
+from collections.abc import Iterable
+
 from lakewright.actions.rowlevel.arrow import IDENTITY
+from lakewright.actions.rowlevel.names import own_names, resolved, target_side
 from lakewright.actions.rowlevel.plan import Rules
-from lakewright.actions.scan import ScanPlan, ScanRequest, plan_scan
+from lakewright.actions.scan import ScanPlan, ScanRequest, plan_scan, readable_columns
 from lakewright.actions.write.admission import admit
 from lakewright.model.errors import Invalid, Unsupported
+from lakewright.model.expression.bind import bind
 from lakewright.model.expression.nodes import Expression
+from lakewright.model.schema import Struct
 from lakewright.model.table import MergeMode
 from lakewright.table.evolution import stored_schema
 from lakewright.table.state import TableState, table_schema
@@ -27,14 +32,31 @@ def rules_of(state: TableState) -> Rules:
         )
     layout = admit(state, {})
     ordered = config.merge_mode is MergeMode.EVENT_TIME_ORDERING
+    # Of a member of a struct the whole column is guarded; its order cannot be compared here.
     return Rules(
         columns=columns,
-        key=config.record_key,
-        partition_by=tuple(field.name for field in config.partition_fields),
-        ordering=config.ordering if ordered else (),
+        key=_columns(config.record_key, columns),
+        partition_by=_columns([field.name for field in config.partition_fields], columns),
+        ordering=tuple(n for n in config.ordering if n in columns) if ordered else (),
         identity=() if config.record_key else IDENTITY,
         global_keys=layout.kind.is_global,
     )
+
+
+def _columns(names: Iterable[str], columns: Struct) -> tuple[str, ...]:
+    whole = (name if name in columns else name.partition(".")[0] for name in names)
+    return tuple(dict.fromkeys(whole))
+
+
+def own_condition(state: TableState, rules: Rules, where: Expression) -> Expression:
+    """Return a condition on the table under its own names; ``t.`` and ``target.`` may be written.
+
+    ``UnknownColumn`` names the nearest columns.
+    """
+    side = target_side(readable_columns(state, rules.columns))
+    own = own_names(resolved(where, (side,)))
+    bind(own, side.schema)
+    return own
 
 
 def scan_for_change(state: TableState, rules: Rules, where: Expression | None) -> ScanPlan:

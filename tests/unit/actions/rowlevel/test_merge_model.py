@@ -25,7 +25,9 @@ from lakewright.model.expression.parse import parse_expression
 
 COLUMNS = parse_ddl("id string, p string, n bigint")
 RULES = Rules(COLUMNS, ("id",), ("p",))
-SOURCE = pa.schema([("id", pa.string()), ("p", pa.string()), ("n", pa.int64()), ("op", pa.string())])
+SOURCE = pa.schema(
+    [("id", pa.string()), ("p", pa.string()), ("n", pa.int64()), ("op", pa.string())]
+)
 
 Row = dict[str, Any]
 NUMBERS = st.none() | st.integers(0, 4)
