@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakewright.actions.disable_metadata import METADATA_IN_WORK
 from lakewright.format.hudi.base_footer import read_footer
 from lakewright.format.hudi.bucket_hash import bucket_number, bucket_of
 from lakewright.format.hudi.config import METADATA_PARTITIONS, KeyGenerator, TableConfig
@@ -26,7 +27,6 @@ from lakewright.timeline.view import TimelineView
 
 BUCKET_ENGINE = "hoodie.index.bucket.engine"
 LOCK_PROVIDER = "hoodie.write.lock.provider"
-_METADATA_IN_WORK = f"{METADATA_PARTITIONS}.inflight"
 _BOOTSTRAP = "hoodie.bootstrap.base.path"
 _SEVERAL_FORMATS = "hoodie.table.multiple.base.file.formats.enable"
 #: A random id begins with so small a number once in forty thousand times.
@@ -67,12 +67,12 @@ def _check_format(config: TableConfig) -> None:
             "its next write, or with CALL upgrade_table(table => '…', to_version => 'NINE').",
             version=config.version,
         )
-    if config.metadata_partitions or config.properties.get(_METADATA_IN_WORK):
+    if config.metadata_partitions or config.properties.get(METADATA_IN_WORK):
         raise Unsupported(
             f"the table has a metadata table ({METADATA_PARTITIONS}="
             f"{','.join(config.metadata_partitions)}), which a write from here would leave behind.",
-            next_step="Run `lakewright table disable-metadata`, or write with Hudi; Hudi makes "
-            "the metadata table anew when it writes next.",
+            next_step="Run `lakewright table disable-metadata PATH --apply`, or write with Hudi, "
+            "which makes the metadata table anew when it writes next.",
             partitions=list(config.metadata_partitions),
         )
     if (

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from lakewright.interfaces.cli import locks, sql, tables
+from lakewright.interfaces.cli import locks, metadata, sql, tables
 from lakewright.interfaces.cli.logs import LogFormat, configure
 from lakewright.interfaces.cli.output import plain
 from lakewright.model.errors import LakewrightError
@@ -22,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+tables.app.command("disable-metadata")(metadata.disable_metadata_)
 app.add_typer(tables.app, name="table")
 for verb in tables.TOP_LEVEL:
     app.command(verb.__name__.rstrip("_"))(verb)

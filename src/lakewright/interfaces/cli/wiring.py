@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from lakewright.actions.disable_metadata import disable_metadata, find_metadata
 from lakewright.api.opening import open_table
 from lakewright.format.hudi.properties import load_properties
 from lakewright.interfaces.entry import connect
@@ -13,7 +14,14 @@ from lakewright.storage.open import open_storage
 from lakewright.timeline.locks.choose import open_lock
 from lakewright.timeline.locks.port import TableLock
 
-__all__ = ["open_table", "run_sql", "table_lock"]
+__all__ = [
+    "disable_metadata",
+    "find_metadata",
+    "open_storage",
+    "open_table",
+    "run_sql",
+    "table_lock",
+]
 
 
 def table_lock(path: str, settings: Iterable[str]) -> TableLock:
