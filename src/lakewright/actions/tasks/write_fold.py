@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewright.actions.tasks.write_contest import Outcome
+from lakewright.actions.tasks.write_files import first_number
 from lakewright.actions.tasks.write_old import OldBase
 from lakewright.actions.tasks.write_spec import GroupWork, WriteSpec
 from lakewright.format.hudi.base_write import (
@@ -70,7 +71,7 @@ def _stamped(spec: WriteSpec, rows: pa.Table, task: int, schema: pa.Schema) -> p
     count = rows.num_rows
     meta = {
         COMMIT_TIME: constant(spec.instant, count).dictionary_decode(),
-        COMMIT_SEQNO: sequence_numbers(spec.instant, task, 0, count),
+        COMMIT_SEQNO: sequence_numbers(spec.instant, task, first_number(count), count),
     }
     columns = [meta[n] if n in meta else rows.column(n) for n in schema.names]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from lakewright.actions.tasks.write_lookup import Changes, group_works
 from lakewright.actions.tasks.write_spec import GroupWork, WriteSpec
 from lakewright.index.record_index import RecordIndex, Tagged
+from lakewright.model.errors import Unsupported
 from lakewright.model.files import FileSlice
 from lakewright.model.schema import PARTITION_PATH, RECORD_KEY, STRING, Field, Struct
 from lakewright.table.merge import ordering as order
@@ -48,6 +49,12 @@ def plan_global(
     keys = pa.chunked_array(parts, pa.string()).combine_chunks()
     tagged = RecordIndex(spec.pinned, spec.layout).tag(keys, pa.array([""] * len(keys)))
     moves = _moves(spec, tagged, own)
+    if policy.by_column and moves.any():
+        raise Unsupported(
+            f"{int(moves.sum())} records would change their partition in a table that merges "
+            "column by column, and lose the columns that they do not bring.",
+            next_step="Give them their stored partition, or delete them there first.",
+        )
     stale = _stale(spec, tagged, moves, rows, policy)
     yield from _by_partition(spec, rows, keys, own, tagged, moves & ~stale, stale, count)
 

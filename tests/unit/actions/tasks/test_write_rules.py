@@ -18,6 +18,7 @@ from lakewright.actions.tasks.write_spec import (
 from lakewright.format.hudi.base_footer import read_footer
 from lakewright.format.hudi.bloom import parse_bloom
 from lakewright.format.hudi.log.read import read_positions, scan_blocks
+from lakewright.model.errors import Unsupported
 from lakewright.model.schema import BOOLEAN, LONG, Field, Struct
 from lakewright.model.table import TableType
 from lakewright.model.writing import Operation
@@ -447,3 +448,24 @@ def test_types_of_every_kind_survive_a_rewrite(tmp_path: Path) -> None:
         expected = {r["id"]: r for r in rows.to_pylist()}
         expected["b"]["ts"] = 2
         assert {r["id"]: r for r in table.rows()} == expected
+
+
+def test_rows_that_leave_columns_out_keep_the_stored_ones(storage: MemoryStorage) -> None:
+    partial = {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
+    for kind in (COW, MOR):
+        place = MemoryStorage(f"{storage.uri}/{kind}", {})
+        table = TaskTable(place, kind, buckets=2, properties=partial)
+        table.write(UPSERT, many(4))
+        rows = rows_of(("k0000", 2, "b", "p"), ("k0001", 2, "", "p"), ("n", 2, "n", "p"))
+        rows = rows.set_column(2, "v", pa.array(["b", None, "n"]))
+        table.write(UPSERT, rows, [("dt=p", "k0003")])
+        found = {r["id"]: (r["ts"], r["v"]) for r in table.rows()}
+        assert found == {"k0000": (2, "b"), "k0001": (2, "a"), "k0002": (1, "a"), "n": (2, "n")}
+        numbers = [r["_hoodie_commit_seqno"] for r in table.rows(meta=True)]
+        assert len(set(numbers)) == 4
+    everywhere = TaskTable(
+        MemoryStorage(f"{storage.uri}/global", {}), index="GLOBAL_SIMPLE", properties=partial
+    )
+    everywhere.write(UPSERT, many(2))
+    with pytest.raises(Unsupported, match="change their partition"):
+        everywhere.write(UPSERT, many(1, ts=2, day="q"))
