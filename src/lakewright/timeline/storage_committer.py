@@ -225,7 +225,12 @@ class StorageCommitter:
             if entry is not None and entry.instant.is_completed:
                 done = entry.instant  # an earlier attempt succeeded, and its answer was lost
             else:
-                done = self._published(ticket, metadata, guard, view, entry, lease)
+                try:
+                    done = self._published(ticket, metadata, guard, view, entry, lease)
+                except CommitStateUnknown:
+                    # This attempt is over; whoever comes next finds out what became of it.
+                    self._rest(ticket)
+                    raise
         self._settle(ticket, metadata)
         return done
 
@@ -340,26 +345,27 @@ class StorageCommitter:
 
     def _settle(self, ticket: Ticket, metadata: CommitMetadata) -> None:
         """Remove markers and heartbeat; what stays is removed by the next writer."""
-        heart = self._hearts.pop(ticket.token, None)
-        self._views.pop(ticket.token, None)
         try:
-            if heart is not None:
-                heart.stop()
+            self._rest(ticket)
             delete_strays(self._storage, ticket.instant, metadata)
             Markers(self._storage, ticket.instant).clear()
             drop_heartbeats(self._storage, ticket.instant)
         except LakewrightError as error:
             _log_left(ticket, error)
 
+    def _rest(self, ticket: Ticket) -> None:
+        """Let the heartbeat of a write stand still: this committer has done with it."""
+        self._views.pop(ticket.token, None)
+        heart = self._hearts.pop(ticket.token, None)
+        if heart is not None:
+            heart.stop()
+
     # ---------------------------------------------------------------- abandon
 
     def abandon(self, ticket: Ticket) -> None:
         """Take back a write that failed: see ``Committer.abandon``."""
-        heart = self._hearts.pop(ticket.token, None)
-        self._views.pop(ticket.token, None)
         try:
-            if heart is not None:
-                heart.stop()
+            self._rest(ticket)
             with self._lock.acquire():
                 self._undo(ticket)
         except LakewrightError as error:
