@@ -12,6 +12,7 @@ from decimal import Decimal as Number
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewright.model.errors import Invalid
 
@@ -43,13 +44,8 @@ def conform(rows: Rows, target: pa.Schema, renames: Renames | None = None) -> Ro
             columns.append(_missing(field, rows.num_rows, path))
         else:
             column = _conform(rows.column(found), field.type, path, renames or {})
-            if not field.nullable and column.null_count:
-                raise Invalid(
-                    f"column {field.name} may not be null, but {column.null_count} of "
-                    f"{len(column)} rows have no value.",
-                    next_step="Give every row a value.",
-                    column=field.name,
-                )
+            if not field.nullable:
+                _check_present(column.null_count, path)
             columns.append(column)
     if not columns:
         bare = pa.Array.from_buffers(pa.struct([]), rows.num_rows, [None])
@@ -64,6 +60,16 @@ def _missing(field: pa.Field, count: int, path: Path) -> pa.Array:
             column=".".join(path),
         )
     return pa.nulls(count, field.type)
+
+
+def _check_present(absent: int, path: Path) -> None:
+    if absent:
+        column = ".".join(path)
+        raise Invalid(
+            f"column {column} may not be null, but {absent} of its values are.",
+            next_step="Give every row a value.",
+            column=column,
+        )
 
 
 def _conform(array: pa.Array, target: pa.DataType, path: Path, renames: Renames) -> pa.Array:
@@ -93,7 +99,12 @@ def _struct(array: pa.Array, target: pa.DataType, path: Path, renames: Renames) 
         if found is None:
             children.append(_missing(field, len(array), inner))
         else:
-            children.append(_conform(array.field(found), field.type, inner, renames))
+            child = _conform(array.field(found), field.type, inner, renames)
+            if not field.nullable and child.null_count:
+                # Under an absent struct there is nothing to be absent.
+                absent = pc.and_(child.is_null(), array.is_valid())
+                _check_present(int(pc.sum(absent).as_py() or 0), inner)
+            children.append(child)
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
 
@@ -102,6 +113,8 @@ def _list(array: pa.Array, target: pa.DataType, path: Path, renames: Renames) ->
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     values = _conform(array.values, target.value_type, (*path, "element"), renames)
+    if not target.value_field.nullable and values.null_count:
+        _check_present(array.flatten().null_count, (*path, "element"))
     return _rebuilt(array, target, values)
 
 

@@ -146,3 +146,29 @@ def test_an_absent_column_that_may_not_be_null_is_refused() -> None:
 
 def test_rows_without_columns_keep_their_number() -> None:
     assert conform(pa.record_batch([pa.array([1, 2])], ["c"]), pa.schema([])).num_rows == 2
+
+
+def test_nulls_where_none_may_be_are_counted() -> None:
+    def needed(kind: pa.DataType) -> pa.Schema:
+        return pa.schema([pa.field("a", kind, nullable=False)])
+
+    with pytest.raises(Invalid, match=r"column a .* 2 of its values"):
+        conform(pa.table({"a": pa.array([1, None, None], pa.int32())}), needed(pa.int64()))
+    member = pa.struct([pa.field("x", pa.int64(), nullable=False)])
+    optional = pa.schema([("a", member)])
+    fine = pa.table({"a": pa.array([{"x": 1}, None], pa.struct([("x", pa.int32())]))})
+    assert conform(fine, optional)["a"].to_pylist() == [{"x": 1}, None]
+    torn = pa.table({"a": pa.array([{"x": 1}, {"x": None}], pa.struct([("x", pa.int32())]))})
+    with pytest.raises(Invalid, match=r"a\.x .* 1 of"):
+        conform(torn, optional)
+    lists = pa.schema([("a", pa.list_(pa.field("element", pa.int64(), nullable=False)))])
+    holes = pa.table({"a": pa.array([[1], [None], None], pa.list_(pa.int32()))})
+    assert conform(holes.slice(0, 1), lists)["a"].to_pylist() == [[1]]
+    with pytest.raises(Invalid, match=r"a\.element .* 1 of"):
+        conform(holes, lists)
+
+
+def test_dictionaries_of_views_are_read() -> None:
+    coded = pa.DictionaryArray.from_arrays([1, None, 0], pa.array(["x", "y"], pa.string_view()))
+    found = conform(pa.table({"a": coded}), pa.schema([("a", pa.string())]))
+    assert found["a"].to_pylist() == ["y", None, "x"]
