@@ -20,9 +20,8 @@ def rows(*numbers: int, n: int = 0) -> pa.Table:
     return pa.table({"id": [f"k{i}" for i in numbers], "n": [n + i for i in numbers]})
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_arrow_rows_with_a_session(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lakewright.engine.spark.executor import SparkExecutor
 
@@ -34,7 +33,7 @@ def test_arrow_rows_with_a_session(
         return in_tasks(self, job, *rest)
 
     monkeypatch.setattr(SparkExecutor, "_in_tasks", counted)
-    lw.create_table(tmp_path / "t", schema="id STRING, n BIGINT", key="id", type=kind, buckets=2)
+    lw.create_table(tmp_path / "t", schema="id STRING, n BIGINT", key="id", buckets=2)
     table = lw.open_table(tmp_path / "t", spark=spark)
     table.bulk_insert(rows(*range(10)), options=TASKS)
     table.upsert(rows(1, 2, 20, n=100).to_pandas(), options=TASKS)

@@ -8,9 +8,13 @@ from lakewright.format.hudi.partition_paths import partition_path
 from lakewright.model.errors import Invalid, InvalidPath
 from lakewright.model.writing import Operation
 from lakewright.storage.paths import check_path
+from lakewright.storage.streams import map_bounded
 from lakewright.table.file_index import FileIndex
 from lakewright.table.pinned import PinnedTable
 from lakewright.table.state import TableState, table_schema
+
+#: Partitions that are listed at the same time.
+_LISTINGS = 16
 
 
 def outcome_of(
@@ -36,10 +40,11 @@ def outcome_of(
 
 def groups_of(pinned: PinnedTable, partitions: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the file ids of the live groups of some partitions; absent ones have none."""
-    return {
-        partition: tuple(piece.group.file_id for piece in pinned.slices(partition))
-        for partition in partitions
-    }
+
+    def ids(partition: str) -> tuple[str, tuple[str, ...]]:
+        return partition, tuple(piece.group.file_id for piece in pinned.slices(partition))
+
+    return dict(map_bounded(ids, partitions, threads=_LISTINGS))
 
 
 def all_groups(state: TableState) -> dict[str, tuple[str, ...]]:
