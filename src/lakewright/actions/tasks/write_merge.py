@@ -6,6 +6,7 @@ is greater. A row that stays keeps its commit time and sequence number.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 
 import pyarrow as pa
@@ -77,6 +78,8 @@ def _write(
     path = in_partition(partition, name)
     bloom = old.filter_for(work.rows)
     file = base_spec(spec, partition, name, attempt.task, work.rows, bloom)
+    if spec.config.populate_meta_fields:
+        file = replace(file, bounds=old.bounds_with(work.rows))
     with new_file(
         spec, path, partition, MarkerKind.MERGE, partition_known=work.partition_known
     ) as sink:

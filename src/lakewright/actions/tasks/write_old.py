@@ -10,6 +10,7 @@ from lakewright.actions.tasks.write_spec import WriteSpec
 from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.format.hudi.base_file import BaseFileReader, open_base
+from lakewright.format.hudi.base_write import key_bounds, wider_bounds
 from lakewright.format.hudi.bloom import parse_bloom
 from lakewright.format.hudi.config import TableConfig
 from lakewright.model.errors import Corrupt, Unsupported
@@ -78,6 +79,16 @@ class OldBase:
     def keys(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the record keys of rows of this file."""
         return record_keys(batch, self.config, self.reader.path)
+
+    def bounds_with(self, rows: pa.Table | None) -> tuple[str, str] | None:
+        """Return a range that holds the keys of this file and of these rows, if the file has one.
+
+        Keys that were deleted may leave it wider than need be.
+        """
+        found = self.reader.footer.key_range
+        if found is None or rows is None or not rows.num_rows:
+            return found
+        return wider_bounds(found, key_bounds(rows.column(RECORD_KEY).combine_chunks()))
 
     def filter_for(self, rows: pa.Table | None) -> tuple[str, str] | None:
         """Return a bloom filter for this file with these rows, made of its own; None if none is.

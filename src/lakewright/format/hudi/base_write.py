@@ -44,7 +44,8 @@ class BaseFileSpec:
     record. ``task`` is the first number of the write token, which sequence numbers repeat;
     rows that have none count from ``first``. ``keys`` are the columns that make up the record
     key. ``bloom`` is the kind and text of a filter that knows every key of the file already,
-    ``repeating`` the columns that get a dictionary; either is found out where it is None.
+    ``bounds`` a range that holds them all, ``repeating`` the columns that get a dictionary;
+    each is found out where it is None.
     Without ``meta`` the file has no meta columns, no key range and no bloom filter.
     """
 
@@ -62,6 +63,7 @@ class BaseFileSpec:
     row_group_bytes: int = ROW_GROUP_BYTES
     first: int = 0
     repeating: frozenset[str] | None = None
+    bounds: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class _BaseFile:
         self._rows = 0
         self._numbered = spec.first
         self._bloom = BloomBuilder()
-        self._bounds: tuple[str, str] | None = None
+        self._bounds: tuple[str, str] | None = spec.bounds
         meta = [pa.field(name, _META_TYPES[name]) for name in META_COLUMNS] if spec.meta else []
         self._schema = pa.schema([*meta, *self._data])
 
@@ -151,7 +153,8 @@ class _BaseFile:
             raise Invalid(f"{keys.null_count} rows have no record key.")
         if self._spec.bloom is None:
             self._bloom.add(keys)
-        self._bounds = _wider(self._bounds, key_bounds(keys))
+        if self._spec.bounds is None:
+            self._bounds = wider_bounds(self._bounds, key_bounds(keys))
         return [
             self._commit_times(batch),
             self._sequence(batch),
@@ -164,7 +167,9 @@ class _BaseFile:
         if COMMIT_TIME not in batch.schema.names:
             return constant(self._spec.instant, batch.num_rows)
         times = batch.column(COMMIT_TIME).cast(pa.string())
-        return pc.fill_null(times, self._spec.instant).dictionary_encode()
+        if times.null_count:
+            times = pc.fill_null(times, self._spec.instant)
+        return times.dictionary_encode()
 
     def _sequence(self, batch: pa.RecordBatch) -> pa.Array:
         old = None
@@ -230,7 +235,10 @@ def key_bounds(keys: pa.Array) -> tuple[str, str] | None:
     return found["min"], found["max"]
 
 
-def _wider(one: tuple[str, str] | None, other: tuple[str, str] | None) -> tuple[str, str] | None:
+def wider_bounds(
+    one: tuple[str, str] | None, other: tuple[str, str] | None
+) -> tuple[str, str] | None:
+    """Return the range that holds two ranges of keys."""
     if one is None or other is None:
         return one or other
     return min(one[0], other[0], key=java_order), max(one[1], other[1], key=java_order)
