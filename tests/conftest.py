@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from fixture_tables import ABSENT, fixtures_root, unzip_table
 from skip_policy import SkipPolicy, is_strict, read_patterns
+from told import Told
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile(
@@ -23,6 +24,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 def pytest_configure(config: pytest.Config) -> None:
     patterns = read_patterns(Path(__file__).parent / "allowed_skips.txt")
     config.pluginmanager.register(SkipPolicy(patterns, strict=is_strict()), "skip-policy")
+    config.pluginmanager.register(Told(), "told")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,11 @@ from support.s3_server import running_s3_server
 from support.table_files import strays
 from support.write_contest import SCHEMA, Try, contend, judge, read_journal
 from support.write_machine import by_hudi
+from told import tell
 
 pytest.importorskip("hudi", reason="the hudi package is not installed")
 
 SCRIPT = Path(__file__).parents[1] / "support" / "write_contest.py"
-TOLD: list[str] = []
 SHAPES: dict[str, dict[str, Any]] = {
     "cow_bucket": {"buckets": 2},
     "cow_lookup": {},
@@ -31,15 +31,6 @@ SHAPES: dict[str, dict[str, Any]] = {
     "cow_bucket_v6": {"buckets": 2, "version": 6},
     "mor_lookup_v6": {"type": "MERGE_ON_READ", "version": 6},
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def told(request: pytest.FixtureRequest) -> Iterator[None]:
-    yield
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None:
-        for line in TOLD:
-            reporter.write_line(f"\n{line}")
 
 
 def create(root: str, options: Mapping[str, str], names: Sequence[str]) -> list[lw.Table]:
@@ -92,7 +83,11 @@ def processes(
 
 
 def settle(
-    tables: Sequence[lw.Table], tries: Sequence[Try], options: Mapping[str, str], what: str
+    request: pytest.FixtureRequest,
+    tables: Sequence[lw.Table],
+    tries: Sequence[Try],
+    options: Mapping[str, str],
+    what: str,
 ) -> None:
     """Judge each table, then write once more and look for what writers left behind."""
     total: Counter[str] = Counter()
@@ -103,31 +98,33 @@ def settle(
         report = table.fsck(deep=True)
         assert report.ok, report.problems
     assert total["writes"] > 0
-    TOLD.append(f"{what}: {dict(total)}")
+    tell(request, total, what)
 
 
-def test_eight_processes(tmp_path: Path) -> None:
+def test_eight_processes(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     tables = create(str(tmp_path), {}, list(SHAPES))
     tries = processes(tables, {}, 8, 20, tmp_path)
-    settle(tables, tries, {}, "8 processes, 20 s")
+    settle(request, tables, tries, {}, "8 processes, 20 s")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(SHAPES))
-def test_eight_processes_for_long(tmp_path: Path, name: str) -> None:
+def test_eight_processes_for_long(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str
+) -> None:
     tables = create(str(tmp_path), {}, [name])
     tries = processes(tables, {}, 8, 300, tmp_path)
-    settle(tables, tries, {}, f"8 processes, 5 minutes, {name}")
+    settle(request, tables, tries, {}, f"8 processes, 5 minutes, {name}")
 
 
-def test_threads_of_one_process(tmp_path: Path) -> None:
+def test_threads_of_one_process(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     tables = create(str(tmp_path), {}, ["cow_lookup", "mor_bucket"])
     tries: list[Try] = []
     failures: list[BaseException] = []
 
     def write(name: str) -> None:
         try:
-            contend(tables, name, 4, tries.append)
+            contend(tables, name, 3, tries.append)
         except BaseException as error:  # noqa: BLE001  (told below)
             failures.append(error)
 
@@ -137,14 +134,14 @@ def test_threads_of_one_process(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert not failures, failures
-    settle(tables, tries, {}, "4 threads, 4 s")
+    settle(request, tables, tries, {}, "4 threads, 3 s")
 
 
 @pytest.mark.service
-def test_processes_on_s3(tmp_path: Path) -> None:
+def test_processes_on_s3(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     pytest.importorskip("moto", reason="moto is not installed")
     with running_s3_server() as server:
         server.make_bucket("lake")
         tables = create("s3://lake/many", server.options, ["cow_bucket", "mor_lookup"])
-        tries = processes(tables, server.options, 4, 10, tmp_path)
-        settle(tables, tries, server.options, "4 processes on S3, 10 s")
+        tries = processes(tables, server.options, 3, 6, tmp_path)
+        settle(request, tables, tries, server.options, "3 processes on S3, 6 s")

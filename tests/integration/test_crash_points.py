@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,40 +12,54 @@ from support import write_deaths
 from support.table_files import strays
 from support.write_machine import by_hudi
 from support.write_scenarios import VERBS, after, content, go_on, prepare, seen
+from told import tell
 
 pytest.importorskip("hudi", reason="the hudi package is not installed")
 
 #: Of version 6 every so many-th call; of version 9 every one.
 SAMPLED = 4
-POINTS: Counter[str] = Counter()
+#: Run always; the others take minutes.
+QUICK = {
+    "insert-cow-v9-lookup",
+    "upsert-cow-v9-lookup",
+    "upsert-mor-v9-bucket",
+    "overwrite-cow-v9-bucket",
+    "delete_partitions-cow-v9-lookup",
+    "upsert-mor-v6-lookup",
+    "overwrite-cow-v6-lookup",
+}
+
+
+def _case(verb: str, mor: bool, version: int, buckets: int | None) -> Any:
+    index = "lookup" if buckets is None else "bucket"
+    name = f"{verb}-{'mor' if mor else 'cow'}-v{version}-{index}"
+    marks = () if name in QUICK else pytest.mark.slow
+    return pytest.param(verb, mor, version, buckets, id=name, marks=marks)
+
+
 CASES = [
-    pytest.param(verb, mor, version, buckets, id=f"{verb}-{kind}-v{version}-{index}")
+    _case(verb, mor, version, buckets)
     for verb in VERBS
-    for mor, kind in ((False, "cow"), (True, "mor"))
-    for version, buckets, index in ((9, None, "lookup"), (9, 2, "bucket"), (6, None, "lookup"))
-    if verb in {"upsert", "delete"} or not mor
+    for mor in (False, True)
+    for version, buckets in ((9, None), (9, 2), (6, None), (6, 2))
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def told(request: pytest.FixtureRequest):
-    """Say at the end how many points there were."""
-    yield
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and POINTS:
-        reporter.write_line(f"\ncrash points: {POINTS.total()}, of them {dict(POINTS)}")
 
 
 @pytest.mark.parametrize(("verb", "mor", "version", "buckets"), CASES)
 def test_a_killed_writer_leaves_before_or_after(
-    tmp_path: Path, verb: str, mor: bool, version: int, buckets: int | None
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    verb: str,
+    mor: bool,
+    version: int,
+    buckets: int | None,
 ) -> None:
     prepare(open_storage(tmp_path / "template"), mor=mor, version=version, buckets=buckets)
     old, new = after(""), after(verb)
     assert seen(open_storage(tmp_path / "template")) == old
     count = write_deaths.run(tmp_path, verb, SAMPLED if version == 6 else 1)
     assert count > 3
-    POINTS[f"v{version}"] += count
+    tell(request, Counter({f"points of version {version}": count}), "crashes")
     outcomes = set()
     for folder in sorted(tmp_path.iterdir()):
         if folder.name == "template":

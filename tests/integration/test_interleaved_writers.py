@@ -19,12 +19,13 @@ from lakewright.storage.port import Storage
 from support.faulty_storage import Fault, FaultyStorage
 from support.table_files import copy_table, strays
 from support.write_scenarios import act, prepare, rows, seen, table_of
+from told import tell
 
 NUMBERS = itertools.count()
 TOLD: Counter[str] = Counter()
 IMPATIENT = {"hoodie.write.lock.wait_time_ms": "1"}
 RIVALS: dict[str, Callable[[Table], Any]] = {
-    "insert": lambda t: t.insert(table_of(rows("jz", "x", 4)), options=IMPATIENT),
+    "insert": lambda t: t.insert(table_of(rows("uz", "x", 4)), options=IMPATIENT),
     "upsert": lambda t: t.upsert(
         table_of(rows("anz", "x", 4), rows("o", "z", 4), rows("i", "y", 4)), options=IMPATIENT
     ),
@@ -59,12 +60,12 @@ class Interrupted(FaultyStorage):
         return None
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def told(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Say how many interleavings there were."""
+    TOLD.clear()
     yield
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and TOLD:
-        reporter.write_line(f"\ninterleaved writes: {dict(TOLD)}")
+    tell(request, TOLD, "two writers")
 
 
 def copy_of(template: Storage) -> MemoryStorage:
@@ -130,14 +131,14 @@ def templates() -> dict[str, Storage]:
     return found
 
 
-@pytest.mark.parametrize("shape", list(SHAPES))
+@pytest.mark.parametrize("shape", ["cow-lookup", "mor-bucket"])
 @pytest.mark.parametrize("second", list(RIVALS))
 @pytest.mark.parametrize("first", list(RIVALS))
 def test_two_writes_have_an_order(
     templates: dict[str, Storage], shape: str, first: str, second: str
 ) -> None:
-    offset = (list(RIVALS).index(first) + list(RIVALS).index(second)) % 7
-    for number in itertools.count(offset, 7):
+    offset = (list(RIVALS).index(first) + list(RIVALS).index(second)) % 9
+    for number in itertools.count(offset, 9):
         if not interleave(templates[shape], first, second, number):
             return
 

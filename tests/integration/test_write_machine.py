@@ -1,6 +1,7 @@
 """Random histories of every verb on every shape of table equal a dictionary model."""
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from support.model_table import Kind
 from support.write_machine import DONE, machine_of
+from told import tell
 
 pytest.importorskip("hudi", reason="the hudi package is not installed")
 
@@ -37,14 +39,12 @@ def run(shape: Kind, examples: int, steps: int, spark: Any = None) -> None:
     )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def told(request: pytest.FixtureRequest) -> Any:
-    """Say at the end how much was done."""
+@pytest.fixture(autouse=True)
+def told(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Say how much was done."""
+    DONE.clear()
     yield
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and DONE:
-        done = ", ".join(f"{count} {what}" for what, count in DONE.most_common())
-        reporter.write_line(f"\nwrite machine: {done}")
+    tell(request, DONE, "write machine")
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, *GLOBAL], ids=str)

@@ -25,6 +25,7 @@ from support.model_table import DELETED, Kind, ModelTable, counted
 from support.table_files import strays
 from support.write_machine import META, buckets_with_files, by_hudi, create
 from support.write_scenarios import after, content, prepare, seen
+from told import tell
 
 pytestmark = pytest.mark.interop
 
@@ -54,12 +55,12 @@ VALUES: dict[str, tuple[Any, ...]] = {
 COMPARED: Counter[str] = Counter()
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def told(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Say how much was compared."""
+    COMPARED.clear()
     yield
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and COMPARED:
-        reporter.write_line(f"\nbeside Hudi: {dict(COMPARED)}")
+    tell(request, COMPARED, "beside Hudi")
 
 
 class Shared:
