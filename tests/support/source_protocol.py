@@ -41,9 +41,15 @@ class Protocol:
         self.spark_schema = to_spark_schema(self._schema)
         self._arrow = to_arrow_schema(self._schema)
         self._runs = itertools.count(1)
-        self._patch = monkeypatch
+        self._monkeypatch = monkeypatch
+        self.patch()
+
+    def patch(self) -> "Protocol":
+        """Let the tasks of this process be told apart, as Spark's are."""
         for module in (direct, staged, sink):
-            monkeypatch.setattr(module, "attempt", lambda: Attempt(0, 1, next(self._runs)))
+            patched = self._monkeypatch.setattr
+            patched(module, "attempt", lambda: Attempt(0, 1, next(self._runs)))
+        return self
 
     def batches(self, rows: Task) -> Iterable[pa.RecordBatch]:
         return pa.Table.from_pylist(list(rows), self._arrow).to_batches()
@@ -92,7 +98,7 @@ class Protocol:
         overwrite = False
         source = LakewrightSource({"path": path, **options})
         whose = sink.StreamBatch(query, number)
-        self._patch.setattr(sink, "_whose", lambda: whose)
+        self._monkeypatch.setattr(sink, "_whose", lambda: whose)
         writer = source.streamWriter(self.spark_schema, overwrite)
         messages: list[Any] = [None] * len(tasks)
         try:

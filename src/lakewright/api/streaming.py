@@ -1,7 +1,6 @@
 """Streams in and out of a table, for every Spark, and without one."""
 
 import json
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,9 @@ from lakewright.actions.write.request import WriteRequest
 from lakewright.actions.write.stream_batch import StreamBatch
 from lakewright.api.scan import Scan
 from lakewright.api.writing import Writable
-from lakewright.model.errors import AlreadyExists, Invalid, NotFound
+from lakewright.model.errors import Invalid, LakewrightError, NotFound
 from lakewright.model.expression.nodes import Expression
 from lakewright.model.files import ReadingMode
-from lakewright.model.logs import facts
 from lakewright.model.writing import Operation, WriteResult
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
@@ -23,8 +21,6 @@ from lakewright.table.state import open_state
 
 if TYPE_CHECKING:
     from lakewright.engine.spark.names import DataFrame
-
-log = logging.getLogger(__name__)
 
 _OPERATIONS = {
     "insert": Operation.INSERT,
@@ -79,8 +75,6 @@ class StreamWriter:
         if self._stream is None:
             self._stream = query_id(self._checkpoint or "", self._storage.options)
         part = StreamBatch(self._stream, batch)
-        state = open_state(self._storage)
-        part.begin(state)
         request: WriteRequest[Any] = WriteRequest(
             self._operation,
             options=self._options,
@@ -90,13 +84,12 @@ class StreamWriter:
             guard=part.guard,
         )
         try:
-            part.check(state)
+            part.begin(open_state(self._storage))
             result = self._target.run(rows, request)
-        except AlreadyExists as there:
-            if not part.caused(there):
-                raise
-            log.info("%s", there.message, extra=facts(**there.facts))
-            return None
+        except LakewrightError:
+            if part.is_in(open_state(self._storage)):
+                return None
+            raise
         if result.instant is not None:
             part.done(self._storage, result.instant)
         return result

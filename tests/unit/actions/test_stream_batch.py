@@ -28,10 +28,9 @@ def test_the_record_has_the_form_of_hudis_own_sink() -> None:
 @pytest.mark.parametrize("number", ["7", "8"])
 def test_a_batch_on_the_timeline_is_not_written_again(number: str) -> None:
     state = written({"query-1": number}, None, {"other": "9"}).state()
-    with pytest.raises(AlreadyExists, match="batch 7 of stream query-1") as refused:
+    with pytest.raises(AlreadyExists, match="batch 7 of stream query-1"):
         BATCH.check(state)
-    assert BATCH.caused(refused.value)
-    assert not StreamBatch("query-1", 6).caused(refused.value)
+    assert BATCH.is_in(state) and not StreamBatch("query-1", 9).is_in(state)
 
 
 def test_other_batches_and_streams_are_in_nobodys_way() -> None:
@@ -67,9 +66,18 @@ def test_the_first_batch_leaves_a_note_before_it_is_written() -> None:
     table.commit(3, {"": {}}, extra=dict(BATCH.metadata))
     with pytest.raises(AlreadyExists):
         BATCH.check(table.state())
-    BATCH.begin(table.state())
     with pytest.raises(AlreadyExists):
-        BATCH.check(table.state())
+        BATCH.begin(table.state())
+
+
+def test_a_note_that_was_lost_does_not_hide_what_the_timeline_tells() -> None:
+    table = written({"query-1": "7"}, None)
+    with pytest.raises(AlreadyExists):
+        BATCH.begin(table.state())
+    assert not list(table.storage.list(".hoodie/.aux", recursive=True))
+    StreamBatch("query-1", 8).begin(table.state())
+    with pytest.raises(AlreadyExists):
+        BATCH.begin(table.state())
 
 
 def test_the_note_of_a_stream_is_one_file_that_does_not_grow() -> None:

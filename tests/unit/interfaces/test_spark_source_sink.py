@@ -64,17 +64,33 @@ def test_a_second_run_of_the_query_at_the_same_time_cannot_write_the_batch(
     spark_like: Protocol, table: lw.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both have looked and found nothing; the guard under the lock tells them apart."""
-    others: list[int] = []
+    looks: list[int] = []
 
     def look(batch: sink.StreamBatch, state: object) -> None:
-        if not others:
-            others.append(1)
-            spark_like.batch(table.path, "q", 0, [rows(0)])
+        looks.append(batch.number)
+        if len(looks) == 2:  # the instant has begun, and nothing was there yet
+            monkeypatch.undo()
+            spark_like.patch().batch(table.path, "q", 0, [rows(0)])
 
     monkeypatch.setattr(sink.StreamBatch, "check", look)
     spark_like.batch(table.path, "q", 0, [rows(0)])
-    assert found(table) == [0] and others
+    assert found(table) == [0] and len(looks) == 2
     assert left_behind(table) == [] and not table.timeline.pending()
+
+
+def test_a_run_whose_staged_rows_another_run_swept_finds_the_batch_there(
+    spark_like: Protocol, table: lw.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true_merge = sink.merge_staged
+
+    def late(*args: Any) -> Any:
+        monkeypatch.setattr(sink, "merge_staged", true_merge)
+        spark_like.batch(table.path, "q", 0, [rows(0)])
+        return true_merge(*args)
+
+    monkeypatch.setattr(sink, "merge_staged", late)
+    spark_like.batch(table.path, "q", 0, [rows(0)])
+    assert found(table) == [0] and left_behind(table) == []
 
 
 def test_an_upsert_stream(spark_like: Protocol, table: lw.Table) -> None:

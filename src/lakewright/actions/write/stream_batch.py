@@ -61,10 +61,11 @@ class StreamBatch:
             self._refuse(instant, body)
 
     def begin(self, state: TableState) -> None:
-        """Note that the stream writes to the table, before its first batch does.
+        """Check, and note that the stream writes to the table before its first batch does.
 
         From here on its batches are found, whatever is archived before the next note.
         """
+        self.check(state)
         if _load(state.storage, self.stream) is None:
             since = state.timeline.latest_completion() or BEGINNING
             _Record(self.stream, self.number - 1, since).store(state.storage)
@@ -78,10 +79,14 @@ class StreamBatch:
             told = facts(stream=self.stream, batch=self.number, error=str(error))
             log.warning("the note of a stream's batch could not be written", extra=told)
 
-    def caused(self, error: AlreadyExists) -> bool:
-        """Whether an error says that this batch is in the table."""
-        told = error.facts
-        return told.get("stream") == self.stream and told.get("batch") == self.number
+    def is_in(self, state: TableState) -> bool:
+        """Whether the table holds the batch: asked after a failure, of whatever kind."""
+        try:
+            self.check(state)
+        except AlreadyExists:
+            log.info("the batch is there", extra=facts(stream=self.stream, batch=self.number))
+            return True
+        return False
 
     def _refuse(self, instant: Instant, body: CommitMetadata) -> None:
         number = _recorded(body, self.stream)

@@ -1,5 +1,6 @@
 """The end of a staged write: its rows are merged by the local engine, in one commit."""
 
+import logging
 import time
 from collections.abc import Sequence
 
@@ -16,10 +17,14 @@ from lakewright.actions.write.staging import (
 from lakewright.actions.write.write import write
 from lakewright.engine.local.executor import LocalExecutor
 from lakewright.interfaces.spark_source.write_options import WriteOptions
+from lakewright.model.errors import LakewrightError
+from lakewright.model.logs import facts
 from lakewright.model.writing import WriteResult
 from lakewright.storage.port import Storage
 from lakewright.table.state import open_state
 from lakewright.timeline.storage_committer import StorageCommitter
+
+log = logging.getLogger(__name__)
 
 
 def merge_staged(
@@ -37,6 +42,12 @@ def merge_staged(
 
 
 def forget_staged(storage: Storage, folder: str) -> None:
-    """Delete the staged rows of a write that is over, and what dead ones left long ago."""
-    clear_staged(storage, folder)
-    sweep_staged(storage, time.time())
+    """Delete the staged rows of a write that is over, and what dead ones left long ago.
+
+    The write took effect: that some of it cannot be deleted now does not make it fail.
+    """
+    try:
+        clear_staged(storage, folder)
+        sweep_staged(storage, time.time())
+    except LakewrightError as error:
+        log.warning("staged rows could not be deleted: %s", error, extra=facts(folder=folder))

@@ -4,7 +4,6 @@ Spark makes a new sink for the commit, in another process, and tells it the numb
 alone: whose batch it is comes with the messages of the tasks, which Spark tells both.
 """
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,8 +23,7 @@ from lakewright.interfaces.spark_source.merging import forget_staged, merge_stag
 from lakewright.interfaces.spark_source.messages import StagedMessage, all_said, attempt
 from lakewright.interfaces.spark_source.write_options import WriteOptions
 from lakewright.interfaces.spark_source.writer import check_table
-from lakewright.model.errors import AlreadyExists, Unsupported
-from lakewright.model.logs import facts
+from lakewright.model.errors import LakewrightError, Unsupported
 from lakewright.table.state import open_state
 
 if TYPE_CHECKING:
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
 else:
     # Spark 4.0 hands rows to a stream's writer one by one, later ones in Arrow batches.
     _Base = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceStreamWriter)
-
-log = logging.getLogger(__name__)
 
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
@@ -71,7 +67,6 @@ class StreamSink(_Base):
         options = self._options
         storage = options.open_storage()
         if staged:
-            batch.begin(open_state(storage))
             request: WriteRequest[ArrowRows] = WriteRequest(
                 options.operation,
                 options=options.settings,
@@ -81,11 +76,11 @@ class StreamSink(_Base):
                 guard=batch.guard,
             )
             try:
+                batch.begin(open_state(storage))
                 result = merge_staged(storage, options, staged, request)
-            except AlreadyExists as there:
-                if not batch.caused(there):
+            except LakewrightError:
+                if not batch.is_in(open_state(storage)):
                     raise
-                log.info("%s", there.message, extra=facts(**there.facts))
             else:
                 if result.instant is not None:
                     batch.done(storage, result.instant)
