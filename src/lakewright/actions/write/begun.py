@@ -40,7 +40,6 @@ class BegunWrite:
 
     ticket: Ticket
     spec: WriteSpec
-    looks_up: bool
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -91,7 +90,7 @@ def begin_write(
             drop_existing=request.dedupe,
             storage=fresh.storage,
         )
-        return BegunWrite(ticket, spec, request.looks_up, request.metadata)
+        return BegunWrite(ticket, spec, request.metadata)
 
 
 def finish_write(
@@ -108,7 +107,7 @@ def finish_write(
         return write_result(spec.operation, outcome, None)
     with abandoned_on_error(committer, begun.ticket):
         extra = {**begun.metadata, **schema_entries(begun.state, spec.schema)}
-        own = guard_of(spec.open_storage(), spec.layout, outcome.files, looks_up=begun.looks_up)
+        own = guard_of(spec, outcome.files)
 
         def guards(rivals: Rivals) -> None:
             own(rivals)

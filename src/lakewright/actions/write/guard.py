@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lakewright.actions.tasks.write_spec import FileWritten
+from lakewright.actions.tasks.write_spec import FileWritten, WriteSpec, looks_up
 from lakewright.format.hudi.base_footer import read_footer
 from lakewright.format.hudi.base_pruning import java_order
 from lakewright.format.hudi.file_names import base_file
 from lakewright.format.hudi.metadata.commit import CommitMetadata, WriteStat
-from lakewright.index.layout import IndexLayout
 from lakewright.model.errors import Conflict, NotFound
 from lakewright.model.instant import Instant
 from lakewright.storage.port import Storage
@@ -62,17 +61,16 @@ class KeyGuard:
         return (footer.key_range or _EVERYTHING) if footer.num_rows else None
 
 
-def guard_of(
-    storage: Storage, layout: IndexLayout, files: Iterable[FileWritten], *, looks_up: bool
-) -> KeyGuard:
+def guard_of(spec: WriteSpec, files: Iterable[FileWritten]) -> KeyGuard:
     """Return the guard of a write that wrote these files; a bucket tells where its keys are."""
+    layout = spec.layout
     ranges: dict[str, KeyRange] = {}
-    if looks_up and layout.buckets is None:
+    if looks_up(spec) and layout.buckets is None:
         for file in files:
             if file.key_range is not None:
                 place = "" if layout.kind.is_global else file.partition
                 ranges[place] = _union(ranges.get(place), file.key_range)
-    return KeyGuard(storage, ranges, layout.kind.is_global)
+    return KeyGuard(spec.open_storage(), ranges, layout.kind.is_global)
 
 
 def _inserts(body: CommitMetadata) -> Iterator[tuple[str, WriteStat]]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakewright.actions.executor import Spread
 from lakewright.actions.tasks.write_settings import SortMode
-from lakewright.actions.tasks.write_spec import WriteSpec
+from lakewright.actions.tasks.write_spec import WriteSpec, looks_up
 from lakewright.format.hudi.bucket_hash import bucket_of
 from lakewright.format.hudi.key_columns import KeyMaker
 from lakewright.model.writing import Operation
@@ -33,25 +33,25 @@ class GroupRoute:
         return numbers
 
 
-def spread_of(spec: WriteSpec, *, looks_up: bool) -> tuple[WriteSpec, Spread]:
+def spread_of(spec: WriteSpec) -> tuple[WriteSpec, Spread]:
     """Say how the rows of a write are divided; the spec is changed where that asks for it.
 
     The rows of a bucket stay together, so do those of a partition whose keys are looked up or
     sorted, and all rows where keys are unique in the whole table. Other inserts are divided
     freely; several tasks must then not fill up the same small file, so that none does.
     """
-    layout, settings = spec.layout, spec.settings
+    layout, settings, lookup = spec.layout, spec.settings, looks_up(spec)
     bulk = spec.operation is Operation.BULK_INSERT
     sorts = bulk and settings.sort_mode is not SortMode.NONE
-    alone = looks_up or settings.combine_on_insert or sorts
+    alone = lookup or settings.combine_on_insert or sorts
     if layout.buckets is not None:
         return spec, _sorted(spec, _by_group(spec, layout.buckets))
-    if looks_up and layout.kind.is_global:
+    if lookup and layout.kind.is_global:
         return spec, Spread(together=True, lookup=True)
     if spec.config.partition_fields and (alone or not bulk):
-        return spec, _sorted(spec, replace(_by_group(spec, None), lookup=looks_up))
+        return spec, _sorted(spec, replace(_by_group(spec, None), lookup=lookup))
     if alone:
-        return spec, _sorted(spec, Spread(together=True, lookup=looks_up))
+        return spec, _sorted(spec, Spread(together=True, lookup=lookup))
     return replace(spec, settings=replace(settings, small_file=0)), Spread()
 
 

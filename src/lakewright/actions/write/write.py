@@ -115,7 +115,7 @@ def _files(
     spec = begun.spec
     made: Iterable[tuple[FileWritten, ...]]
     if intake.many is not None:
-        spec, spread = spread_of(spec, looks_up=begun.looks_up)
+        spec, spread = spread_of(spec)
         progress.stage("writing")
         work = Staged(stream_groups, write_group)
         made = ((file,) for file in executor.stream(work, spec, intake.many, spread))
