@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lakewright.format.hudi.metadata.commit import CommitMetadata
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan, decode_replace_plan
 from lakewright.model.errors import Conflict, Invalid
 from lakewright.model.instant import Action, State
@@ -16,6 +17,7 @@ from lakewright.storage.memory import MemoryStorage
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from lakewright.table.state import open_state
+from lakewright.timeline.markers import MarkerKind, Markers
 from support.commits import (
     Write,
     committed_files,
@@ -128,6 +130,15 @@ def test_publishing_again_returns_the_same_instant(storage: Storage) -> None:
     write = Write.begin(storage).base("a")
     assert write.publish() == write.publish()
     assert len(completed(storage)) == 1
+
+
+def test_publishing_again_with_another_list_deletes_nothing(storage: Storage) -> None:
+    write = Write.begin(storage).base("a")
+    done = write.publish()
+    named = committed_files(storage)
+    Markers(storage, done.requested).create(next(iter(named)), MarkerKind.CREATE)
+    assert write.by.publish(write.ticket, CommitMetadata(extra={"schema": SCHEMA})) == done
+    assert data_files(storage) == named
 
 
 def test_a_write_that_was_rolled_back_is_refused(storage: Storage) -> None:

@@ -335,6 +335,26 @@ def test_a_lock_file_of_another_machine_is_not_broken_by_its_pid(folder: Storage
             file_lock(folder).acquire(0.05)
 
 
+FORK = """
+import os, sys, time
+from lakewright.storage.open import open_storage
+from lakewright.timeline.locks.choose import open_lock
+lock = open_lock(open_storage(sys.argv[1]), {})
+lease = lock.acquire()
+child = os.fork()
+if child == 0:
+    time.sleep(600)
+lease.release()
+lock.acquire(5).release()
+os.kill(child, 9)
+"""
+
+
+def test_a_process_that_was_forked_meanwhile_does_not_hold_the_lock(folder: Storage) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORK, folder.uri]
+    subprocess.run(command, check=True, timeout=120)
+
+
 def test_a_held_lock_file_is_touched(folder: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakewright.timeline.locks.file_lock.RENEWAL", 0.01)
     with file_lock(folder).acquire():

@@ -218,12 +218,15 @@ class StorageCommitter:
                 next_step="Put the table's Avro schema into its extra metadata as 'schema'.",
                 instant=ticket.instant,
             )
-        delete_strays(self._storage, ticket.instant, metadata)
+        if self._is_untried(ticket):
+            delete_strays(self._storage, ticket.instant, metadata)
         with self._lock.acquire() as lease:
             view = load_timeline(self._storage, self._config)
             entry = _entry_of(view, ticket)
             if entry is not None and entry.instant.is_completed:
-                done = entry.instant  # an earlier attempt succeeded, and its answer was lost
+                # An earlier attempt succeeded, and its answer was lost: what it wrote counts.
+                done = entry.instant
+                metadata = view.commit_metadata(done)
             else:
                 try:
                     done = self._published(ticket, metadata, guard, view, entry, lease)
@@ -233,6 +236,12 @@ class StorageCommitter:
                     raise
         self._settle(ticket, metadata)
         return done
+
+    def _is_untried(self, ticket: Ticket) -> bool:
+        """Say whether no publication was tried yet: the caller's list is the only one."""
+        heart = self._hearts.get(ticket.token)
+        record = heart.record if heart else read_record(self._storage, ticket.instant)
+        return record is not None and record.completion is None
 
     def _published(
         self,

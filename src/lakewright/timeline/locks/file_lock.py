@@ -19,6 +19,7 @@ import logging
 import os
 import threading
 import time
+from contextlib import suppress
 from types import TracebackType
 
 from lakewright.model.errors import Conflict, Denied, LakewrightError, NotFound
@@ -153,6 +154,9 @@ def _flocked(descriptor: int) -> int | None:
 
 def _leave(gate: int | None) -> None:
     if gate is not None:
+        # Unlocked by name: a forked process may hold the descriptor too.
+        with suppress(OSError):
+            fcntl.flock(gate, fcntl.LOCK_UN)
         os.close(gate)
 
 
