@@ -86,10 +86,11 @@ VALIDITY = declare(
     allowed=_FROM_1,
 )
 RENEWAL = declare(
-    "hoodie.write.lock.storage.heartbeat.poll.secs",
+    "hoodie.write.lock.storage.renew.interval.secs",
     _positive,
     30,
     doc="Seconds between renewals of a storage lock while it is held.",
     since="0.2",
     allowed=_FROM_1,
+    old_keys=("hoodie.write.lock.storage.heartbeat.poll.secs",),
 )
