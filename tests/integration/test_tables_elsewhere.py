@@ -57,3 +57,36 @@ def test_a_table_on_s3_is_the_same(own_table: Tables, server: S3Server, name: st
     table = lw.open_table(uri, options=server.options)
     assert answers(table) == answers(lw.open_table(own_table(name)))
     assert table.path == uri and table.fsck().ok
+
+
+@pytest.mark.service
+@pytest.mark.parametrize(("kind", "version"), [("COPY_ON_WRITE", 6), ("MERGE_ON_READ", 9)])
+def test_every_verb_writes_on_s3(server: S3Server, kind: str, version: int) -> None:
+    table = lw.create_table(
+        f"s3://lake/written_{version}",
+        schema="id STRING, p STRING, n BIGINT",
+        key="id",
+        partition_by="p",
+        order_by="n",
+        type=kind,
+        version=version,
+        options=server.options,
+    )
+
+    def rows(*numbers: int, n: int = 0, p: str = "a") -> list[dict[str, object]]:
+        return [{"id": f"k{i}", "p": p, "n": n + i} for i in numbers]
+
+    table.bulk_insert(rows(1, 2, 3))
+    table.upsert(rows(2, 4, n=10))
+    table.insert(rows(5), dedupe=True)
+    table.delete(["k1"])
+    table.delete(where="n = 3")
+    table.upsert(rows(8, 9, p="b"), options={"lakewright.write.driver-bytes": "0"})
+    table.insert_overwrite(rows(7, p="b"))
+    table.insert(rows(6, p="c"))
+    assert table.delete_partitions(["p=c", "p=none"]).absent == ("p=none",)
+    found = {row["id"]: row["n"] for row in table.scan().to_arrow().to_pylist()}
+    assert found == {"k2": 12, "k4": 14, "k5": 5, "k7": 7}
+    assert table.fsck(deep=True).ok
+    assert table.insert_overwrite_table([]).instant is not None
+    assert table.scan().count() == 0
