@@ -35,7 +35,11 @@ def next_time(view: TimelineView, *after: str) -> str:
 
 
 def check_wanted(instant: str, view: TimelineView) -> str:
-    """Return an instant that a caller asks for; ``Invalid`` where it cannot be taken."""
+    """Return an instant that a caller asks for; ``Invalid`` where it cannot be taken.
+
+    It must follow every requested time: older files would count as archived ones. It may precede
+    completion times, which are the clock's: histories are replayed under their own times.
+    """
     if len(instant) != 17 or not is_instant_time(instant):
         raise Invalid(
             f"{instant!r} is no instant time.",
@@ -43,10 +47,10 @@ def check_wanted(instant: str, view: TimelineView) -> str:
             instant=instant,
         )
     instant_datetime(instant)
-    last = newest_time(view)
+    last = max((whole_second(i.requested) for i in view.instants), default="")
     if instant <= last:
         raise Invalid(
-            f"The instant {instant} is not after {last}, the latest time on the timeline.",
+            f"The instant {instant} is not after {last}, the latest instant on the timeline.",
             next_step="Give a later one, or none: then the next free one is taken.",
             instant=instant,
             latest=last,

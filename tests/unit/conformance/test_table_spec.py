@@ -12,16 +12,19 @@ import pytest
 import lakewright as lw
 from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.expression import to_arrow
+from lakewright.index.layout import IndexLayout
+from lakewright.index.record_index import RecordIndex
 from lakewright.model.expression.bind import bind
 from lakewright.model.expression.nodes import BinaryExpression, Expression, UnaryExpression
 from lakewright.model.expression.parse import parse_expression
 from lakewright.model.expression.render import to_sql
 from lakewright.model.files import FileSlice, ReadingMode
-from lakewright.model.schema import LONG, STRING, Field, Struct
+from lakewright.model.schema import LONG, PARTITION_PATH, RECORD_KEY, STRING, Field, Struct
 from lakewright.model.table import TableId, TableType
 from lakewright.storage.open import open_storage
 from lakewright.table.file_index import FileIndex
 from lakewright.table.merge.merger import Merged, unregister_merger
+from lakewright.table.pinned import PinnedTable
 from lakewright.table.reader.slice_reader import FileSliceReader
 from lakewright.table.splits import splits
 from lakewright.table.state import TableState, open_state, table_def, table_schema
@@ -218,6 +221,33 @@ def test_a_table_gives_its_snapshots(orders: TableState) -> None:
     assert list(table.get_snapshot(None)) == list(table.get_latest_snapshot())
     early = [s for snapshot in table.get_snapshot(first) for s in snapshot.file_slices]
     assert early and not any(piece.logs for piece in early)
+
+
+def test_keys_are_tagged_with_where_they_lie(orders: TableState) -> None:
+    stored = lw.open_table(orders.storage.uri).scan(columns=[RECORD_KEY, PARTITION_PATH]).to_arrow()
+    keys = [*stored.column(RECORD_KEY).to_pylist(), "nowhere"]
+    partitions = [
+        *stored.column(PARTITION_PATH).to_pylist(),
+        stored.column(PARTITION_PATH)[0].as_py(),
+    ]
+    index = RecordIndex(PinnedTable(orders), IndexLayout.of(orders.config.properties, {}))
+    tagged = index.tag(pa.array(keys), pa.array(partitions))
+    assert sorted(tagged.row.tolist()) == list(range(len(keys) - 1))
+    for row, number in zip(tagged.row, tagged.slice, strict=True):
+        assert tagged.slices[number].group.partition == partitions[row]
+
+
+def test_a_table_is_written_at_an_instant(tmp_path: Path) -> None:
+    table = lw.create_table(tmp_path / "t", schema="id bigint, n int", key="id")
+    times = [f"2026110100000{number}000" for number in range(3)]
+    loaded = table.bulk_insert([{"id": 1, "n": 1}, {"id": 2, "n": 2}], instant=times[0])
+    changed = table.upsert([{"id": 2, "n": 3}, {"id": 3, "n": 3}], instant=times[1])
+    less = table.delete([1], instant=times[2])
+    assert [r.instant.requested for r in (loaded, changed, less) if r.instant] == times
+    counts = [(r.inserted, r.updated, r.deleted) for r in (loaded, changed, less)]
+    assert counts == [(2, 0, 0), (1, 1, 0), (0, 0, 1)]
+    rows = table.scan().to_arrow().sort_by("id").to_pylist()
+    assert rows == [{"id": 2, "n": 3}, {"id": 3, "n": 3}]
 
 
 def test_a_catalog_creates_loads_and_drops(tmp_path: Path) -> None:
