@@ -228,7 +228,7 @@ def test_many_rows_stay_where_they_are(spark: Any) -> None:
 
 
 def test_a_query_that_fails(spark: Any) -> None:
-    frame = spark.range(0, 10).selectExpr("raise_error(concat('not ', id)) as n")
+    frame = spark.range(0, 10).selectExpr("cast(raise_error(concat('not ', id)) as int) as n")
     with pytest.raises(Exception, match=r"not [0-9]"):
         SparkExecutor(spark).few(frame, 1 << 20)
     assert SparkExecutor(spark).few(spark.range(3), 1 << 20) is not None

@@ -143,3 +143,29 @@ def test_overwriting_and_composite_keys(spark: Any, tmp_path: Path) -> None:
     assert len(stored(table)) == 42
     table.insert_overwrite_table(other, options=WAYS["shuffle"])
     assert set(stored(table)) == {"a", "b"}
+
+
+def test_one_path_from_two_pairs_of_values(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bucket of a partition is one file group, in whichever way its path was made."""
+    monkeypatch.setattr("lakewright.engine.spark.executor._SMALLEST_TASK", 1)
+    table = lw.create_table(
+        tmp_path / "t",
+        schema=pa.schema({"key": pa.string(), "a": pa.string(), "b": pa.string()}),
+        key="key",
+        partition_by=["a", "b"],
+        buckets=1,
+        hive_style=False,
+    )
+    pairs = [("x/y", "z"), ("x", "y/z"), ("p", None), ("p", ""), ("p", "q")]
+    rows = [(f"k{n}", *pair) for pair in pairs for n in range(3)]
+    table.upsert(
+        spark.createDataFrame(rows, "key string, a string, b string"), options=WAYS["shuffle"]
+    )
+    parts = {part.descriptor.path: part.file_slices for part in table.get_latest_snapshot()}
+    assert {path: len(slices) for path, slices in parts.items()} == {
+        "x/y/z": 1,
+        "p/__HIVE_DEFAULT_PARTITION__": 1,
+        "p/q": 1,
+    }

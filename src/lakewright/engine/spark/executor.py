@@ -3,6 +3,7 @@
 import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,7 +25,7 @@ from lakewright.engine.spark.carrying import pack_items, pack_job
 from lakewright.engine.spark.collect import few_rows
 from lakewright.engine.spark.estimate import Estimate, estimate
 from lakewright.engine.spark.murmur import slots
-from lakewright.engine.spark.routing import ODD_KEY, divided
+from lakewright.engine.spark.routing import ODD_KEY, Telling, divided
 from lakewright.engine.spark.schema import from_spark_schema
 from lakewright.engine.spark.session import ensure_workers, parallelism, setting
 from lakewright.engine.spark.tagging import NewKeys, Sizing, Slots, plan_slots, tagged
@@ -124,15 +125,18 @@ class SparkExecutor:
         if spread.lookup and isinstance(shared, WriteSpec) and not shared.layout.kind.is_global:
             yield from self._looked_up(cast("Any", function), shared, rows, tasks)
             return
+        telling = Telling()
+        if isinstance(shared, WriteSpec):
+            telling = Telling(hive=shared.config.hive_style, schema=shared.schema)
         try:
-            yield from answers(divided(rows, spread, tasks), run)
+            yield from answers(divided(rows, spread, tasks, telling), run)
         except Exception as error:
             if ODD_KEY not in str(error) or spread.route is None:
                 raise
             log.info("a key holds its own field's name: buckets are computed by workers")
         else:
             return
-        yield from answers(divided(rows, spread, tasks, native=False), run)
+        yield from answers(divided(rows, spread, tasks, replace(telling, by_hash=False)), run)
 
     def _looked_up(
         self,

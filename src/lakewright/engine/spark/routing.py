@@ -7,6 +7,7 @@ adaptive execution, which neither joins nor splits its partitions.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -20,6 +21,8 @@ from lakewright.engine.spark.schema import from_spark_schema
 from lakewright.engine.spark.workers import in_worker
 from lakewright.engine.spark.write_worker import ROUTE_NUMBER, RouteJob
 from lakewright.format.arrow.schema import to_arrow_schema
+from lakewright.format.hudi.partition_paths import DEFAULT_PARTITION
+from lakewright.model.schema import INT, LONG, STRING, Struct
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,41 +36,60 @@ _PLAIN_KEYS = (st.StringType, st.ByteType, st.ShortType, st.IntegerType, st.Long
 _DEALT = 512
 
 
-def divided(frame: "DataFrame", spread: Spread, tasks: int, *, native: bool = True) -> "DataFrame":
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What of the table decides whether Spark can tell groups apart by itself.
+
+    ``by_hash=False`` forbids to hash keys natively; ``hive`` says that folders are ``a=1``;
+    ``schema`` holds the columns as they are stored, whose texts are hashed.
+    """
+
+    by_hash: bool = True
+    hive: bool = True
+    schema: Struct | None = None
+
+
+def divided(frame: "DataFrame", spread: Spread, tasks: int, telling: Telling) -> "DataFrame":
     """Return the rows, divided among about so many Spark partitions as the spread says.
 
-    With ``native=False`` nothing is told by Spark's own means. The columns are those of the
-    frame, maybe with more behind them.
+    The columns are those of the frame, maybe with more behind them.
     """
     if spread.together:
-        made = frame.coalesce(1)
+        made = frame.repartition(1)  # a coalesce would compute the rows in one task, too
     elif spread.sort_all and spread.sort_by:
         made = frame.repartitionByRange(tasks, *_columns(frame, spread.sort_by))
     elif spread.buckets is None and not spread.columns and spread.route is None:
         made = frame.coalesce(tasks)
-    elif native and _tells(frame, spread):
-        made = _by_group(frame, spread, tasks)
+    elif _tells(frame, spread, telling):
+        made = _by_group(frame, spread, tasks, telling)
     elif spread.route is not None:
         made = _by_number(frame, spread.route, tasks)
     else:
-        made = frame.repartition(tasks, *_partition_columns(frame, spread.columns))
+        made = frame.repartition(tasks, *_partition_columns(frame, spread, hive=telling.hive))
     if spread.sort_by:
         made = made.sortWithinPartitions(*_columns(frame, spread.sort_by))
     return made
 
 
-def _tells(frame: "DataFrame", spread: Spread) -> bool:
+def _tells(frame: "DataFrame", spread: Spread, telling: Telling) -> bool:
     """Whether Spark itself can tell which rows belong together."""
     if spread.buckets is None:
         return bool(spread.columns)
+    if not telling.by_hash:
+        return False
     if len(spread.key_fields) != 1 or spread.key_fields != spread.hash_fields:
         return False
     key = spread.key_fields[0]
-    return key in frame.columns and isinstance(frame.schema[key].dataType, _PLAIN_KEYS)
+    if key not in frame.columns or not isinstance(frame.schema[key].dataType, _PLAIN_KEYS):
+        return False
+    stored = telling.schema.find(key) if telling.schema is not None else None
+    if _is_text(frame, key):
+        return stored in (None, STRING)
+    return stored in (None, STRING, INT, LONG)
 
 
-def _by_group(frame: "DataFrame", spread: Spread, tasks: int) -> "DataFrame":
-    places = _partition_columns(frame, spread.columns)
+def _by_group(frame: "DataFrame", spread: Spread, tasks: int, telling: Telling) -> "DataFrame":
+    places = _partition_columns(frame, spread, hive=telling.hive)
     if spread.buckets is None:
         return frame.repartition(tasks, *places)
     own = [quoted(name) for name in frame.columns]
@@ -113,17 +135,25 @@ def _by_number(frame: "DataFrame", route: Route, tasks: int) -> "DataFrame":
     return numbered.repartition(tasks, F.col(ROUTE_NUMBER)).select(*own)
 
 
-def _partition_columns(frame: "DataFrame", names: Sequence[str]) -> "list[Column]":
-    """Return partition columns such that rows of one partition are equal in them.
+def _partition_columns(frame: "DataFrame", spread: Spread, *, hive: bool) -> "list[Column]":
+    """Return columns in which rows of one partition are equal.
 
-    No text and the empty text are the same partition.
+    No text, the empty one and Hudi's name for both are the same partition. Values with slashes
+    in them may make one path in two ways: several columns are compared as the path they make.
     """
-    made = []
-    for name in names:
+    texts = []
+    for name in spread.columns:
         column = F.col(quoted(name) if name in frame.columns else name)
-        text = name in frame.columns and isinstance(frame.schema[name].dataType, st.StringType)
-        made.append(F.coalesce(column, F.lit("")) if text else column)
-    return made
+        if len(spread.columns) == 1 and not _is_text(frame, name):
+            return [column]
+        text = column.cast("string")
+        known = F.coalesce(F.when(text != DEFAULT_PARTITION, text), F.lit(""))
+        texts.append(F.concat(F.lit(f"{name}="), known) if hive else known)
+    return [F.concat_ws("/", *texts) if len(texts) > 1 else texts[0]] if texts else []
+
+
+def _is_text(frame: "DataFrame", name: str) -> bool:
+    return name not in frame.columns or isinstance(frame.schema[name].dataType, st.StringType)
 
 
 def _columns(frame: "DataFrame", names: Sequence[str]) -> "list[Column]":
