@@ -100,8 +100,11 @@ def _table_of_dicts(rows: Sequence[object], like: Struct | None) -> pa.Table:
 
 def _column(name: str, rows: Iterable[Any], like: Struct | None) -> pa.Array:
     kind = to_arrow_type(like.field(name).type) if like is not None and name in like else None
+    values = [row.get(name) for row in rows]
     try:
-        return pa.array([row.get(name) for row in rows], kind)
+        if kind is not None:
+            _check_whole(values, pa.list_(kind))
+        return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError) as cause:
         wanted = f"{kind}" if kind is not None else "one type"
         raise Invalid(
@@ -109,3 +112,21 @@ def _column(name: str, rows: Iterable[Any], like: Struct | None) -> pa.Array:
             next_step="Convert them, or give an Arrow table.",
             column=name,
         ) from cause
+
+
+def _check_whole(value: Any, kind: pa.DataType) -> None:  # noqa: ANN401 - as nested as the type
+    """Refuse fractions where whole numbers belong: Arrow would cut them without a word."""
+    if value is None:
+        return
+    if pa.types.is_integer(kind):
+        if isinstance(value, float):
+            raise ValueError(f"{value!r} is no whole number")
+    elif pa.types.is_struct(kind) and isinstance(value, Mapping):
+        for field in kind:
+            _check_whole(value.get(field.name), field.type)
+    elif pa.types.is_map(kind):
+        for item in (dict(value) if not isinstance(value, Mapping) else value).values():
+            _check_whole(item, kind.item_type)
+    elif pa.types.is_list(kind) and isinstance(value, Iterable):
+        for item in value:
+            _check_whole(item, kind.value_type)
