@@ -117,6 +117,7 @@ def test_what_cannot_be_stored_is_refused(lakes: tuple[lw.Lake, lw.Lake], spark:
     assert _rows(lakes[0], T) == before
 
 
+@pytest.mark.slow
 def test_over_connect(tmp_path: Path, spark: Any) -> None:
     pytest.importorskip("pyspark.sql.connect", reason="PySpark is not installed")
     pytest.importorskip("grpc", reason="Spark Connect's packages are not installed")

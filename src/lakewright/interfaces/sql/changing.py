@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lakewright.actions.rowlevel.clauses import Clause
 from lakewright.actions.rowlevel.names import SOURCE, TARGET, with_references
+from lakewright.interfaces.sql.creating import sql_columns
 from lakewright.interfaces.sql.inserting import fitted, slots
 from lakewright.interfaces.sql.querying import Rows, run_query
 from lakewright.interfaces.sql.showing import open_named
@@ -78,13 +79,13 @@ def _insert_into(table: "Table", rows: Rows) -> WriteResult:
 
 def matched(table: "Table", statement: Insert, rows: Rows) -> Rows:
     """Return the rows of a query as rows of the table."""
-    definition = table.definition
+    partition_by = table.definition.partition_by
+    columns = sql_columns(table.definition.schema, partition_by)
     if is_reader(rows):
-        wanted = slots(statement, definition.schema, definition.partition_by, rows.schema.names)
-        return fitted(rows, wanted)
+        return fitted(rows, slots(statement, columns, partition_by, rows.schema.names))
     from lakewright.engine.spark.query import placed
 
-    wanted = slots(statement, definition.schema, definition.partition_by, rows.columns)
+    wanted = slots(statement, columns, partition_by, rows.columns)
     return placed(rows, [(slot.column, slot.place, slot.constant) for slot in wanted])
 
 

@@ -55,7 +55,7 @@ def create_arguments(statement: CreateTable, columns: Struct) -> dict[str, Any]:
     version = _take(rest, _VERSION)
     mode = _take(rest, _MERGE_MODE)
     return {
-        "schema": _ordered(columns, statement.partition_by),
+        "schema": sql_columns(columns, statement.partition_by),
         "key": key or None,
         "partition_by": statement.partition_by,
         "order_by": parse_names(_take(rest, _ORDERING) or "") or None,
@@ -85,15 +85,17 @@ def _whole(text: str) -> int:
         ) from cause
 
 
-def _ordered(columns: Struct, partition_by: tuple[str, ...]) -> Struct:
-    plain = [f for f in columns if f.name not in partition_by]
-    return Struct((*plain, *(columns.field(name) for name in partition_by)))
+def sql_columns(columns: Struct, partition_by: tuple[str, ...]) -> Struct:
+    """Return columns in the order that they have in SQL: those of partitions come last."""
+    last = [name for name in partition_by if name in columns]
+    plain = [f for f in columns if f.name not in last]
+    return Struct((*plain, *(columns.field(name) for name in last)))
 
 
 def show_create(name: str, table: TableDef) -> str:
     """Return a CREATE TABLE statement that makes a table like this one."""
     partitions = table.partition_by
-    columns = _ordered(table.schema, partitions)
+    columns = sql_columns(table.schema, partitions)
     lines = ",\n".join(f"  {_column(field)}" for field in columns)
     entries = _entries(table)
     shown = ",\n".join(f"  {text_literal(k)} = {text_literal(v)}" for k, v in entries.items())

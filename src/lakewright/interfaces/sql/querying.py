@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from lakewright.api.scan import Scan
+from lakewright.interfaces.sql.creating import sql_columns
 from lakewright.interfaces.sql.duck import duck_rows
 from lakewright.interfaces.sql.names import no_table
 from lakewright.interfaces.sql.needs import Need, needs
 from lakewright.interfaces.sql.query import Parsed, Use, parse_query, rewritten, scan_query
 from lakewright.interfaces.sql.text import place_of
 from lakewright.model.errors import Invalid, LakewrightError, TableNotFound
+from lakewright.model.schema import Struct
 
 if TYPE_CHECKING:
     from lakewright.api.lake import Lake
@@ -54,20 +56,23 @@ def _on_spark(lake: "Lake", spark: "SparkSession", text: str, prefix: str) -> Ro
 
 
 def _scans(parsed: Parsed, found: Sequence[tuple[Use, "Table"]]) -> list[tuple[Use, Scan]]:
-    schemas = [(use, table.definition.schema) for use, table in found]
-    wanted = needs(parsed, schemas)
+    definitions = [table.definition for _, table in found]
+    shown = [sql_columns(d.schema, d.partition_by) for d in definitions]
+    uses = [use for use, _ in found]
+    wanted = needs(parsed, list(zip(uses, shown, strict=True)))
     return [
-        (use, _scan(table, use, need)) for (use, table), need in zip(found, wanted, strict=True)
+        (use, _scan(table, use, need, columns))
+        for (use, table), need, columns in zip(found, wanted, shown, strict=True)
     ]
 
 
-def _scan(table: "Table", use: Use, need: Need) -> Scan:
+def _scan(table: "Table", use: Use, need: Need, columns: Struct) -> Scan:
     if use.as_of is not None:
         # The columns of that time may be others: take them all.
         return table.scan(as_of=use.as_of)
+    names = columns.names if need.columns is None else need.columns
     # A view needs a column, though COUNT(*) names none.
-    columns = need.columns if need.columns != () else table.schema.names[:1]
-    return table.scan(where=need.where, columns=columns)
+    return table.scan(where=need.where, columns=names or columns.names[:1])
 
 
 def _find(lake: "Lake", use: Use) -> "Table | None":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakewright.interfaces.sql.creating import show_create
+from lakewright.interfaces.sql.creating import show_create, sql_columns
 from lakewright.interfaces.sql.names import no_table
 from lakewright.interfaces.sql.procedures.known import all_procedures
 from lakewright.interfaces.sql.results import table_of
@@ -53,7 +53,8 @@ def show(lake: "Lake", statement: Show) -> pa.Table:
 def _show_table(table: "Table", statement: Show) -> pa.Table:
     match statement.what:
         case "COLUMNS":
-            rows = ({"col_name": name} for name in table.definition.schema.names)
+            columns = sql_columns(table.definition.schema, table.definition.partition_by)
+            rows = ({"col_name": name} for name in columns.names)
             return table_of(_texts("col_name"), rows)
         case "PARTITIONS":
             return table_of(_texts("partition"), _partitions(table, statement))
@@ -118,7 +119,7 @@ def describe(lake: "Lake", statement: Describe) -> pa.Table:
 
 def _described(table: "Table", statement: Describe) -> Iterator[Row]:
     definition = table.definition
-    for field in definition.schema:
+    for field in sql_columns(definition.schema, definition.partition_by):
         yield _line(field.name, sql_type(field.type).lower(), field.doc)
     if definition.partition_by:
         yield from (_line("# Partition Information"), _line("# col_name", "data_type", "comment"))
