@@ -1,4 +1,4 @@
-"""SQL text (Spark's dialect) to expressions. The one module that knows sqlglot."""
+"""SQL text (Spark's dialect) to expressions, by way of sqlglot."""
 
 from collections.abc import Callable
 from decimal import Decimal as PyDecimal
