@@ -113,7 +113,7 @@ def plan_table(
 
 def _names(value: str | Sequence[str] | None, role: str) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else tuple(value or ())
-    if any(not isinstance(name, str) or not name for name in names):
+    if not all(name and isinstance(name, str) for name in names):
         raise Invalid(f"{role}={value!r} names no column.", next_step="Give names of columns.")
     return names
 
