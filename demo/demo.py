@@ -269,7 +269,7 @@ class Demo:
         writer = source.writeStream.format("lakewright").option("operation", "upsert")
         writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
         query = writer.trigger(availableNow=True).start(copy.path)
-        expect("the stream ends", query.awaitTermination(100), True)
+        expect("the stream ends", query.awaitTermination(900), True)
 
     def end(self) -> None:
         """Look the table over."""

@@ -33,7 +33,7 @@ def run(script: str, *arguments: str) -> Any:
         capture_output=True,
         text=True,
         env=environment,
-        timeout=600,
+        timeout=1200,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

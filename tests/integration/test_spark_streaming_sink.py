@@ -43,7 +43,7 @@ class Feed:
         writer = sink(frame.writeStream).option("checkpointLocation", str(self.checkpoint))
         query = writer.trigger(availableNow=True).start()
         try:
-            assert query.awaitTermination(120)
+            assert query.awaitTermination(600)
         finally:
             query.stop()
 
@@ -120,7 +120,7 @@ def test_from_table_to_table(spark: Any, tmp_path: Path, feed: Callable[..., Fee
         writer = frame.load(made.table.path).writeStream.format("lakewright")
         writer = writer.option("operation", "upsert").trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(tmp_path / "moving")).start(copy.path)
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(600)
 
     made.put(("a", 1, 1)).run(by_format(made, operation="upsert"))
     made.put(("a", 2, 2), ("b", 2, 2)).run(by_format(made, operation="upsert"))

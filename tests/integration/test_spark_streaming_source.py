@@ -57,7 +57,7 @@ def drain(spark: Any, growing: Growing, tmp_path: Path) -> Drain:
         writer = frame.writeStream.foreachBatch(take).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(tmp_path / checkpoint)).start()
         try:
-            assert query.awaitTermination(120)
+            assert query.awaitTermination(600)
         finally:
             query.stop()
         return [rows for rows in taken if rows]  # a new query begins with a batch of its own

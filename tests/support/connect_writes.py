@@ -31,7 +31,7 @@ def told(table: lw.Table) -> dict[str, Any]:
 
 def stream(reader: Any, writer: Any, checkpoint: Path) -> None:
     query = writer(reader.writeStream).option("checkpointLocation", str(checkpoint))
-    assert query.trigger(availableNow=True).start().awaitTermination(200)
+    assert query.trigger(availableNow=True).start().awaitTermination(600)
 
 
 def main(folder: Path) -> None:
