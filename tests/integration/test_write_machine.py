@@ -61,7 +61,7 @@ def test_many_histories_equal_the_model(shape: Kind) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("shape", PAIRS, ids=str)
 def test_histories_on_spark_equal_the_model(spark: Any, shape: Kind) -> None:
-    run(shape, examples=1, steps=5, spark=spark)
+    run(shape, examples=2, steps=4, spark=spark)
 
 
 @pytest.mark.slow

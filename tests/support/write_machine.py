@@ -184,6 +184,14 @@ class WriteMachine(RuleBasedStateMachine):
         self.table = create(self.folder / "t", self.kind)
         self.model = ModelTable(self.kind)
         self.columns = [*self.kind.schema.names, "e", *META]
+        # Most of what can go wrong needs something that is there already.
+        rows = data.draw(rows_of(self.kind, most=8), label="first rows")
+        self._write(
+            "upsert",
+            data,
+            lambda o: self.table.upsert(self._rows(rows), options=o),
+            lambda m, t: m.upsert(rows, t),
+        )
 
     @rule(data=st.data())
     def upsert(self, data: st.DataObject) -> None:
