@@ -396,6 +396,8 @@ def test_list_is_one_folder_or_all_below(tree: Storage):
     below = sorted(tree.list("dt=1", recursive=True), key=lambda f: f.path)
     assert [f.path for f in below] == ["dt=1/a", "dt=1/h=1/b", "dt=1/h=1/c", "dt=1/z"]
     assert all(f.size == len(f.path) and f.version for f in below)
+    bare = tree.list("dt=1", recursive=True, stats=False)
+    assert sorted(f.path for f in bare) == [f.path for f in below]
     assert sorted(f.path for f in tree.list(recursive=True)) == sorted(TREE)
     assert list(tree.list("top")) == []
 

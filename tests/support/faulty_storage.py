@@ -93,8 +93,12 @@ class FaultyStorage:
     def stat(self, path: str) -> FileStat | None:
         return self._call("stat", path, lambda: self.inner.stat(path))
 
-    def list(self, folder: str = "", *, recursive: bool = False) -> Iterator[FileStat]:
-        return self._call("list", folder, lambda: self.inner.list(folder, recursive=recursive))
+    def list(
+        self, folder: str = "", *, recursive: bool = False, stats: bool = True
+    ) -> Iterator[FileStat]:
+        return self._call(
+            "list", folder, lambda: self.inner.list(folder, recursive=recursive, stats=stats)
+        )
 
     def folders(self, folder: str = "") -> Sequence[str]:
         return self._call("folders", folder, lambda: self.inner.folders(folder))

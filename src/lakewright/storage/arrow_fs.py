@@ -114,7 +114,9 @@ class ArrowStorage:
             info = self.filesystem.get_file_info(self._full(check_file(path)))
         return _file_stat(path, info) if info.type == arrow_files.FileType.File else None
 
-    def list(self, folder: str = "", *, recursive: bool = False) -> Iterator[FileStat]:
+    def list(
+        self, folder: str = "", *, recursive: bool = False, stats: bool = True
+    ) -> Iterator[FileStat]:
         """Stream the files of a folder, one request per folder."""
 
         def scan(path: str) -> tuple[Sequence[FileStat], Sequence[str]]:

@@ -129,7 +129,9 @@ class FsspecStorage:
                 return None
         return _file_stat(path, info) if info["type"] == "file" else None
 
-    def list(self, folder: str = "", *, recursive: bool = False) -> Iterator[FileStat]:
+    def list(
+        self, folder: str = "", *, recursive: bool = False, stats: bool = True
+    ) -> Iterator[FileStat]:
         """Stream the files of a folder, one request per folder."""
 
         def scan(path: str) -> tuple[Sequence[FileStat], Sequence[str]]:

@@ -122,14 +122,19 @@ class LocalStorage:
                 return None
             return None if stat_modes.S_ISDIR(status.st_mode) else _file_stat(path, status)
 
-    def list(self, folder: str = "", *, recursive: bool = False) -> Iterator[FileStat]:
-        """Stream the files of a folder, with one ``stat`` each."""
+    def list(
+        self, folder: str = "", *, recursive: bool = False, stats: bool = True
+    ) -> Iterator[FileStat]:
+        """Stream the files of a folder, with one ``stat`` each unless told not to."""
         pending = [_Place(check_path(folder))]
         while pending:
             place = pending.pop()
-            found = self._scan(place, stats=True)
+            found = self._scan(place, stats=stats)
             if recursive:
                 pending.extend(found.folders)
+            if not stats:
+                yield from (FileStat(join(place.path, name), -1) for name in found.names)
+                continue
             for name, status in zip(found.names, found.stats, strict=True):
                 yield _file_stat(join(place.path, name), status)
 

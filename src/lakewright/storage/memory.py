@@ -156,7 +156,9 @@ class MemoryStorage:
             blob = self._store.get(key)
         return _file_stat(path, blob) if blob else None
 
-    def list(self, folder: str = "", *, recursive: bool = False) -> Iterator[FileStat]:
+    def list(
+        self, folder: str = "", *, recursive: bool = False, stats: bool = True
+    ) -> Iterator[FileStat]:
         """Stream the files of a folder."""
         for path, files in self._walk(folder, frozenset(), recursive):
             for name, blob in files:

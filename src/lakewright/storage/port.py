@@ -77,8 +77,14 @@ class Storage(Protocol):
         """Return size, time and version of a file; None where there is none."""
         ...
 
-    def list(self, folder: str = "", *, recursive: bool = False) -> Iterator[FileStat]:
-        """Stream the files of a folder; an absent folder has none. Order is not promised."""
+    def list(
+        self, folder: str = "", *, recursive: bool = False, stats: bool = True
+    ) -> Iterator[FileStat]:
+        """Stream the files of a folder; an absent folder has none. Order is not promised.
+
+        With ``stats=False`` a store that would have to ask for each file tells paths alone: size
+        -1, no time, no version.
+        """
         ...
 
     def folders(self, folder: str = "") -> Sequence[str]:

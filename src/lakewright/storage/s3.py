@@ -127,7 +127,9 @@ class S3Storage:
         modified = head["LastModified"].timestamp()
         return FileStat(path, head["ContentLength"], modified, head["ETag"])
 
-    def list(self, folder: str = "", *, recursive: bool = False) -> Iterator[FileStat]:
+    def list(
+        self, folder: str = "", *, recursive: bool = False, stats: bool = True
+    ) -> Iterator[FileStat]:
         """Stream the files of a folder, a page of a thousand at a time."""
         return self._listing().files(check_path(folder), recursive=recursive)
 

@@ -24,26 +24,28 @@ class Entry:
 
 
 def gather(
-    names: Iterable[tuple[str, float | None]], layout: int, zone: dt.tzinfo
+    names: Iterable[str],
+    layout: int,
+    zone: dt.tzinfo,
+    modified: Callable[[str], float | None],
 ) -> tuple[Entry, ...]:
-    """Fold file names (with modification times) into entries, sorted by requested time.
+    """Fold file names into entries, sorted by requested time.
 
     Names that are no instants are passed over. A completed file of layout 2 without a
-    completion time was left by an upgrade: its modification time counts, as in Hudi. Of two
-    completed files for one action the earlier completion counts; ``fsck`` reports the pair.
+    completion time was left by an upgrade: the time at which it was ``modified`` counts, as in
+    Hudi, and is asked for. Of two completed files for one action the earlier completion counts;
+    ``fsck`` reports the pair.
     """
     together: dict[str, list[str]] = {}
-    times: dict[str, float | None] = {}
-    for name, modified in names:
+    for name in names:
         requested = name.partition(".")[0].partition("_")[0]
         together.setdefault(requested, []).append(name)
-        times[name] = modified
     entries: list[Entry] = []
     for same in together.values():
         same.sort()
         found = _entries(tuple(same), layout)
         if any(entry.instant.is_completed and not entry.instant.completed for entry in found):
-            found = _folded(same, layout, lambda i, name: _moved(i, times[name], zone))
+            found = _folded(same, layout, lambda i, name: _moved(i, modified(name), zone))
         entries.extend(found)
     entries.sort(key=entry_order)
     return tuple(entries)

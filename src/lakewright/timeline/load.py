@@ -38,7 +38,13 @@ def load_timeline(storage: Storage, config: TableConfig) -> TimelineView:
 
 def _listed(storage: Storage, config: TableConfig) -> TimelineView:
     folder = config.timeline_folder
-    names = ((file.path.removeprefix(f"{folder}/"), file.modified) for file in storage.list(folder))
-    entries = gather(names, config.layout, config.timezone)
+    prefix = len(folder) + 1
+
+    def modified(name: str) -> float | None:
+        found = storage.stat(f"{folder}/{name}")
+        return None if found is None else found.modified
+
+    names = (file.path[prefix:] for file in storage.list(folder, stats=False))
+    entries = gather(names, config.layout, config.timezone, modified)
     log.debug("timeline listed", extra=facts(table=storage.uri, instants=len(entries)))
     return TimelineView(storage, config, entries, Bodies(storage, config))

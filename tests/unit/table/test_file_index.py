@@ -36,9 +36,11 @@ class Watching(MemoryStorage):
 
     looked: list[str]
 
-    def list(self, folder: str = "", *, recursive: bool = False) -> Iterator[FileStat]:
+    def list(
+        self, folder: str = "", *, recursive: bool = False, stats: bool = True
+    ) -> Iterator[FileStat]:
         self.looked.append(folder)
-        return super().list(folder, recursive=recursive)
+        return super().list(folder, recursive=recursive, stats=stats)
 
     def folders(self, folder: str = "") -> Sequence[str]:
         self.looked.append(folder)

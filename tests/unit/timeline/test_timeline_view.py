@@ -74,6 +74,10 @@ class Table:
 BOTH = pytest.mark.parametrize("layout", [1, 2])
 
 
+def never(name: str) -> float | None:
+    raise AssertionError(f"{name} says when it was completed")
+
+
 def test_each_action_is_one_instant_at_its_furthest_state() -> None:
     names = [
         f"{at(1)}.commit.requested", f"{at(1)}.inflight", f"{at(1)}_{at(2)}.commit",
@@ -82,7 +86,7 @@ def test_each_action_is_one_instant_at_its_furthest_state() -> None:
         f"{at(4)}.clustering.requested", f"{at(4)}_{at(5)}.replacecommit",
         "hoodie.properties", "archived", f".{at(1)}.commit.requested.crc",
     ]  # fmt: skip
-    entries = gather(((name, None) for name in names), 2, dt.UTC)
+    entries = gather(names, 2, dt.UTC, never)
     assert [(e.instant.requested, e.instant.action, e.instant.state) for e in entries] == [
         (at(1), Action.COMMIT, State.COMPLETED),
         (at(1), Action.SAVEPOINT, State.COMPLETED),
@@ -98,7 +102,7 @@ def test_each_action_is_one_instant_at_its_furthest_state() -> None:
 @given(st.permutations(["compaction.requested", "compaction.inflight", "done", "twin"]))
 def test_the_order_of_names_does_not_matter(order: list[str]) -> None:
     names = {"done": f"{at(1)}_{at(2)}.commit", "twin": f"{at(1)}_{at(3)}.commit"}
-    [entry] = gather(((names.get(n, f"{at(1)}.{n}"), None) for n in order), 2, dt.UTC)
+    [entry] = gather((names.get(n, f"{at(1)}.{n}") for n in order), 2, dt.UTC, never)
     assert entry.instant == Instant(at(1), Action.COMMIT, State.COMPLETED, at(2))
     assert entry.planned is Action.COMPACTION
     assert entry.files[State.COMPLETED] == names["done"]
@@ -106,9 +110,9 @@ def test_the_order_of_names_does_not_matter(order: list[str]) -> None:
 
 def test_a_completed_file_without_completion_time_counts_from_its_last_change() -> None:
     changed = dt.datetime(2026, 11, 15, 0, 7, tzinfo=dt.UTC).timestamp()
-    [entry] = gather([(f"{at(1)}.commit", changed)], 2, dt.UTC)
+    [entry] = gather([f"{at(1)}.commit"], 2, dt.UTC, lambda name: changed)
     assert entry.instant.completed == at(7)
-    [moved] = gather([(f"{at(9)}.commit", changed)], 2, dt.UTC)
+    [moved] = gather([f"{at(9)}.commit"], 2, dt.UTC, lambda name: changed)
     assert moved.instant.completed == at(9), "never before it was requested"
 
 
@@ -269,8 +273,10 @@ def test_a_compaction_plan_that_vanishes_while_loading_means_another_listing() -
     plan = CompactionPlan(operations=(CompactionOperation(at(1), (), None, "a", "p"),))
 
     class Racing(MemoryStorage):
-        def list(self, folder: str = "", *, recursive: bool = False) -> Iterator[object]:  # type: ignore[override]
-            found = list(super().list(folder, recursive=recursive))
+        def list(  # type: ignore[override]
+            self, folder: str = "", *, recursive: bool = False, stats: bool = True
+        ) -> Iterator[object]:
+            found = list(super().list(folder, recursive=recursive, stats=stats))
             # The other process rolls its compaction back right after the first listing.
             self.delete([f"{folder}/{at(3)}.compaction.requested"])
             return iter(found)
