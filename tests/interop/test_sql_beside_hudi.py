@@ -50,20 +50,15 @@ def _script() -> list[str]:
         f"CREATE TABLE {c} USING hudi PARTITIONED BY (dt) TBLPROPERTIES (type = 'cow', "
         f"primaryKey = 'id', preCombineField = 'ts') AS SELECT id, qty, ts, dt FROM {t}",
         f"INSERT OVERWRITE {c} PARTITION (dt = 'x') SELECT '9', 9, 9L",
-        f"ALTER TABLE {c} ADD COLUMNS (note STRING)",
-        f"INSERT INTO {c} (id, qty, ts, note, dt) VALUES ('n', 1, 1, 'new', 'x')",
-        f"UPDATE {c} SET note = 'set' WHERE qty = 9",
         f"ALTER TABLE {c} DROP PARTITION (dt = 'w')",
         f"DELETE FROM {c} WHERE dt = 'y'",
-        f"INSERT OVERWRITE {c} SELECT 'o', 1, 1L, 'all', 'q'",
-        f"TRUNCATE TABLE {c}",
-        f"INSERT INTO {c} (id, qty, ts, note, dt) VALUES ('m', 1, 1, 'again', 'x')",
+        f"INSERT OVERWRITE {c} SELECT 'o', 7, 1L, 'q'",
         f"DROP TABLE {s}",
     ]
 
 
 QUERIES = (
-    "SELECT count(*) AS n, sum(qty) AS q, avg(price) AS p FROM {t}",
+    "SELECT count(*) AS n, sum(qty) AS q FROM {t}",
     "SELECT dt, count(DISTINCT name) AS n FROM {t} GROUP BY dt ORDER BY dt",
     "SELECT a.id, b.qty FROM {t} a LEFT JOIN {c} b ON a.id = b.id AND b.qty > 5 ORDER BY a.id",
     "WITH big AS (SELECT * FROM {t} WHERE qty > 5) SELECT max(id) AS m FROM big WHERE dt <> 'z'",
@@ -85,13 +80,12 @@ def test_the_same_statements_give_the_same_rows(hudi_database: Any, tmp_path: Pa
     lakes = {"spark": lw.connect(tmp_path / "spark", spark=spark)}
     if find_spec("duckdb") is not None:
         lakes["local"] = lw.connect(tmp_path / "local")
+    tables = (f"{DATABASE}.orders", f"{DATABASE}.copied")
     for number, statement in enumerate(_script()):
         spark.sql(statement)
         for lake in lakes.values():
             lake.sql(statement)
-        for table in (f"{DATABASE}.orders", f"{DATABASE}.copied"):
-            if not spark.catalog.tableExists(table):
-                continue
+        for table in filter(spark.catalog.tableExists, tables):
             expected = _hudi_rows(spark, table)
             for name, lake in lakes.items():
                 assert _our_rows(lake, table) == expected, f"{number} on {name}: {statement}"
