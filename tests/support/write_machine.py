@@ -445,27 +445,36 @@ class WriteMachine(RuleBasedStateMachine):
         told = {name: getattr(result, name) for name in expected}
         assert told == expected
 
+    @property
+    def hudi_reads(self) -> bool:
+        """The hudi package refuses logs whose column is narrower than the table's by now."""
+        return not (self.kind.mor and self.evolved)
+
     def check_head(self) -> None:
         expected = counted(self.model.rows(), self.columns)
         rows = by_us(self.table.scan(meta=True))
         same(counted(rows, self.columns), expected, "we read the head")
         numbers = Counter(row["_hoodie_commit_seqno"] for row in rows)
         assert not [number for number, count in numbers.items() if count > 1]
-        if self.past:
+        if self.past and self.hudi_reads:
             there = counted(by_hudi(self.table.path), self.columns)
             same(there, expected, "hudi reads the head")
 
     def teardown(self) -> None:
         try:
             if self.past and self.sound:
-                check_past(self.table, self.past, self.columns)
+                check_past(self.table, self.past, self.columns, hudi_reads=self.hudi_reads)
                 DONE["histories"] += 1
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def check_past(
-    table: lw.Table, past: Sequence[tuple[Any, list[dict[str, Any]]]], columns: Sequence[str]
+    table: lw.Table,
+    past: Sequence[tuple[Any, list[dict[str, Any]]]],
+    columns: Sequence[str],
+    *,
+    hudi_reads: bool = True,
 ) -> None:
     """Compare every instant and every window between neighbours, and check the format."""
     report = table.fsck(deep=True)
@@ -476,15 +485,17 @@ def check_past(
         expected = counted(rows, columns)
         seen = by_us(table.scan(meta=True, as_of=instant.requested))
         same(counted(seen, columns), expected, f"we read as of {instant}")
-        there = by_hudi(table.path, hudi_as_of(instant.requested))
-        same(counted(there, columns), expected, f"hudi reads as of {instant}")
+        if hudi_reads:
+            there = by_hudi(table.path, hudi_as_of(instant.requested))
+            same(counted(there, columns), expected, f"hudi reads as of {instant}")
     ends = [None, *(instant.completed for instant, _ in past)]
     for (start, end), (instant, rows) in zip(itertools.pairwise(ends), past, strict=True):
         news = [row for row in rows if row["_hoodie_commit_time"] == instant.requested]
         expected = counted(news, columns)
         here = counted(by_us(table.incremental(start, end, meta=True)), columns)
-        there = counted(by_hudi(table.path, hudi_window(start, end)), columns)
-        same(here, there, f"we and hudi read the window of {instant}")
+        if hudi_reads:
+            found = counted(by_hudi(table.path, hudi_window(start, end)), columns)
+            same(here, found, f"we and hudi read the window of {instant}")
         # A late record in a log counts as news, although it loses to a base file before the window.
         late = table.definition.table_type == "MERGE_ON_READ" and table.definition.ordering
         same(here & expected if late else here, expected, f"we read the window of {instant}")
