@@ -254,7 +254,11 @@ class Demo:
             {
                 "instant": instant.requested,
                 "action": instant.action.value,
-                "rows": sum(s.num_writes for some in body.write_stats.values() for s in some),
+                "rows": sum(
+                    stat.num_inserts + stat.num_update_writes
+                    for stats in body.write_stats.values()
+                    for stat in stats
+                ),
                 "batch": body.extra["_hudi_streaming_sink_checkpoint"].rpartition(" ")[2][1:-2],
             }
             for instant, body in copy.timeline.commits(copy.timeline.data())
@@ -276,7 +280,8 @@ class Demo:
         step("Is it sound?", "orders.fsck(deep=True)")
         report = self.table.fsck(deep=True)
         expect("fsck", [str(problem) for problem in report.problems], [])
-        show([{key: str(value) for key, value in report.checked.items()}])
+        checked = ", ".join(f"{name} {count}" for name, count in report.checked.items())
+        console.print(f"[green]✓[/] {checked}", highlight=False)
         step("A mistake is answered", "orders.scan(columns=['totl'])")
         try:
             self.table.scan(columns=["totl"]).to_arrow()

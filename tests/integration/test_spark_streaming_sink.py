@@ -99,6 +99,7 @@ def test_a_batch_that_is_run_again_is_written_once(
     assert left_behind(made.table) == []
 
 
+@pytest.mark.slow
 def test_a_batch_that_fails_is_written_by_the_next_run(feed: Callable[..., Feed]) -> None:
     made = feed()
     sink = by_format(made)

@@ -106,6 +106,7 @@ def test_changes_come_with_their_images(growing: Growing, drain: Drain) -> None:
     assert gone["after"] is None and gone["before"]["id"]
 
 
+@pytest.mark.slow
 def test_a_stream_begins_where_it_is_told(growing: Growing, drain: Drain) -> None:
     assert drain("latest", start="latest") == []
     later = growing.writes[2].completed
