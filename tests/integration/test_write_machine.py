@@ -2,12 +2,14 @@
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+import lakewright as lw
 from support.model_table import Kind
 from support.write_machine import DONE, machine_of
 from told import tell
@@ -69,3 +71,22 @@ def test_histories_on_spark_equal_the_model(spark: Any, shape: Kind) -> None:
 @pytest.mark.parametrize("shape", [*PAIRS, *GLOBAL], ids=str)
 def test_many_histories_on_spark_equal_the_model(spark: Any, shape: Kind) -> None:
     run(shape, examples=15, steps=10, spark=spark)
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_late_row_of_a_moved_key_revives_nothing(tmp_path: Path, kind: str) -> None:
+    """The base row that a move left behind, deleted by a log, must not come back."""
+    columns = ("id", "p", "ts", "n")
+    table = lw.create_table(
+        tmp_path / "t",
+        schema="id string, p string, ts long, n long",
+        key="id",
+        partition_by=["p"],
+        order_by="ts",
+        type=kind,
+        properties={"hoodie.index.type": "GLOBAL_SIMPLE"},
+    )
+    for row in (("a", "x", 3, 1), ("a", "y", 3, 2), ("a", "x", 1, 3)):
+        table.upsert([dict(zip(columns, row, strict=True))])
+    rows = table.scan().to_arrow().to_pylist()
+    assert rows == [{"id": "a", "p": "y", "ts": 3, "n": 2}]

@@ -111,7 +111,14 @@ def _by_partition(
     count: int,
 ) -> Iterator[GroupWork]:
     is_row = tagged.row < count
-    stays = is_row & ~moves & ~stale
+    # A row that a newer one keeps from moving changes nothing elsewhere either: its key may lie
+    # in further base files, deleted there by a log, and would be alive twice.
+    lost = np.zeros(count, bool)
+    lost[tagged.row[stale]] = True
+    late = np.zeros(len(is_row), bool)
+    late[is_row] = lost[tagged.row[is_row]]
+    moves = moves & ~late
+    stays = is_row & ~moves & ~late
     settled = np.zeros(count, bool)
     # A row that is updated somewhere, or too old to move, is not inserted.
     settled[tagged.row[is_row & (stays | stale)]] = True
