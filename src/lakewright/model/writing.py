@@ -86,6 +86,13 @@ class WriteResult:
         """Bytes written."""
         return sum(p.bytes for p in self.partitions.values())
 
+    def __str__(self) -> str:
+        when = "nothing to write" if self.instant is None else self.instant.requested
+        counts = f"{self.inserted} inserted, {self.updated} updated, {self.deleted} deleted"
+        about = "" if self.exact else "about "
+        where = f"{self.files} files, {self.bytes} bytes, {len(self.partitions)} partitions"
+        return f"{self.operation} {when}: {about}{counts}; {where}"
+
     def __rich_repr__(self) -> Iterator[tuple[object, ...]]:
         yield "operation", self.operation.value
         yield "instant", None if self.instant is None else self.instant.requested
