@@ -91,7 +91,8 @@ def test_a_limit_makes_several_micro_batches(growing: Growing, drain: Drain) -> 
     for start, write in zip(starts, growing.writes, strict=True):
         scan = table.incremental(start, write.completed, columns=["id"], meta=True)
         wanted.append(sorted(scan.to_arrow().to_pylist(), key=str))
-    assert batches == wanted and all(wanted)
+    told = [rows for rows in wanted if rows]  # a compaction brings no rows
+    assert batches == told and len(told) > 2
 
 
 def test_changes_come_with_their_images(growing: Growing, drain: Drain) -> None:
