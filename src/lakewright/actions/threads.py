@@ -7,6 +7,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from lakewright.actions.executor import Attempt, Item, ItemFunction, Made, Shared
 
 
+def threads_for(cores: int) -> int:
+    """Return how many files are written at once: one that waits for its disk frees a core."""
+    return 2 * cores
+
+
 def run_in_threads(
     function: ItemFunction[Shared, Item, Made],
     shared: Shared,

@@ -16,7 +16,7 @@ from lakewright.actions.executor import (
     Staged,
     StreamFunction,
 )
-from lakewright.actions.threads import run_in_threads
+from lakewright.actions.threads import run_in_threads, threads_for
 from lakewright.actions.write.rows import ArrowRows
 from lakewright.format.arrow.schema import from_arrow_schema
 from lakewright.model.options import declare
@@ -34,8 +34,8 @@ THREADS = declare(
     "lakewright.write.threads",
     _threads,
     0,
-    doc="Files that are written at the same time without Spark; 0 stands for the number of "
-    "processors.",
+    doc="Files that are written at the same time without Spark; 0 stands for twice the number of "
+    "processors: a file that waits for its disk leaves one to another.",
     since="0.2",
     allowed="a whole number, 0 or more",
 )
@@ -50,7 +50,7 @@ class LocalExecutor:
     """
 
     def __init__(self, options: Mapping[str, str] | None = None, *, once: bool = False) -> None:
-        self._threads = THREADS.read(options or {}) or os.cpu_count() or 1
+        self._threads = THREADS.read(options or {}) or threads_for(os.cpu_count() or 1)
         self._once = once
 
     def schema(self, rows: ArrowRows) -> Struct:

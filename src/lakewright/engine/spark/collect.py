@@ -44,9 +44,11 @@ def few_rows(frame: "DataFrame", expected: Estimate, limit: int) -> pa.Table | N
         if connect and expected.size * _EXPANSION <= limit:
             return _within(frame.toArrow().cast(schema), limit)
         return _counted(frame, schema, limit)
-    if expected.narrow or (expected.known and expected.size <= limit):
+    if expected.known and expected.size <= limit:
         return _counted(frame, schema, limit)
-    return None
+    # A run that is broken off costs more than its rows: Spark ends the worker that it leaves.
+    worth_a_try = expected.narrow and (expected.shrinks or not expected.known)
+    return _counted(frame, schema, limit) if worth_a_try else None
 
 
 def _within(table: pa.Table, limit: int) -> pa.Table | None:

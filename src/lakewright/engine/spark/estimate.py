@@ -58,18 +58,23 @@ _NARROW = _SOBER - {
     "WithCTE",
 }
 
+#: Operators that may leave much less than the optimizer expects.
+_SHRINKING = frozenset({"Filter", "GlobalLimit", "LocalLimit", "Sample"})
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """The size that the optimizer expects, and what kind of plan it is.
 
     ``sober`` says that no operator multiplies bytes, so that the size is about an upper bound;
-    ``narrow`` that nothing has to be computed as a whole before the first row comes out.
+    ``narrow`` that nothing has to be computed as a whole before the first row comes out;
+    ``shrinks`` that rows may be far fewer than the size says.
     """
 
     size: int
     sober: bool
     narrow: bool
+    shrinks: bool
 
     @property
     def known(self) -> bool:
@@ -97,7 +102,7 @@ def _parsed(text: str) -> Estimate:
 
 def _of(size: int, plan: str) -> Estimate:
     names = _operators(plan)
-    return Estimate(size, names <= _SOBER, names <= _NARROW)
+    return Estimate(size, names <= _SOBER, names <= _NARROW, not names.isdisjoint(_SHRINKING))
 
 
 def _operators(plan: str) -> frozenset[str]:

@@ -19,7 +19,7 @@ from lakewright.actions.executor import (
 )
 from lakewright.actions.tasks.write_settings import DRIVER_WORK
 from lakewright.actions.tasks.write_spec import WriteSpec
-from lakewright.actions.threads import run_in_threads
+from lakewright.actions.threads import run_in_threads, threads_for
 from lakewright.engine.spark.answers import answers
 from lakewright.engine.spark.carrying import pack_items, pack_job
 from lakewright.engine.spark.collect import few_rows
@@ -89,7 +89,9 @@ class SparkExecutor:
         sizes = [size(item) for item in items]
         if self._local and sum(sizes) <= self._driver_work:
             stage = next(self._stages)
-            return run_in_threads(function, shared, items, threads=self._width, stage=stage)
+            return run_in_threads(
+                function, shared, items, threads=threads_for(self._width), stage=stage
+            )
         return self._in_tasks(ItemsJob(function, shared), items, sizes)
 
     def _in_tasks(
