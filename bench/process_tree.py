@@ -34,16 +34,21 @@ def _tasks(pid: int) -> list[str]:
         return []
 
 
-def cpu_seconds(root: int | None = None) -> float:
-    """Return the processor time of the tree so far, of children that have ended too."""
-    total = 0
-    for pid in descendants(root or os.getpid()):
+def processor_ticks() -> dict[int, int]:
+    """Return the processor time of every process of this one's tree."""
+    found = {}
+    for pid in descendants(os.getpid()):
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        total += sum(int(ticks) for ticks in fields[11:15])
-    return total / _TICK
+        found[pid] = int(fields[11]) + int(fields[12])
+    return found
+
+
+def seconds_between(before: dict[int, int], after: dict[int, int]) -> float:
+    """Return the processor seconds between two looks; what ended in between counts for nothing."""
+    return sum(ticks - before.get(pid, 0) for pid, ticks in after.items()) / _TICK
 
 
 def resident_bytes(root: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from process_tree import cpu_seconds, watched
+from process_tree import processor_ticks, seconds_between, watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,10 @@ def by_turns(steps: Mapping[str, Step], rounds: int) -> dict[str, dict[str, Any]
 def one(step: Step) -> tuple[float, float]:
     """Prepare and run a step; return its wall and processor seconds."""
     step.prepare()
-    used, began = cpu_seconds(), time.perf_counter()
+    used, began = processor_ticks(), time.perf_counter()
     step.run()
-    return time.perf_counter() - began, cpu_seconds() - used
+    took = time.perf_counter() - began
+    return took, seconds_between(used, processor_ticks())
 
 
 def peak_of(step: Step) -> int:

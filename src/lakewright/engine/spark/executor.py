@@ -124,6 +124,9 @@ class SparkExecutor:
         schema = to_arrow_schema(from_spark_schema(rows.schema))
         run = in_worker("write_worker", "run_stream", pack_job(StreamJob(function, shared, schema)))
         tasks = self._tasks(rows)
+        if spread.buckets is not None or spread.lookup:
+            # Few rows may touch many files: what is rewritten is not in the estimate.
+            tasks = max(tasks, 2 * self._width)
         if spread.lookup and isinstance(shared, WriteSpec) and not shared.layout.kind.is_global:
             yield from self._looked_up(cast("Any", function), shared, rows, tasks)
             return
