@@ -285,7 +285,7 @@ def test_both_write_at_the_same_time(hudi_spark: Any, tmp_path: Path, mor: bool)
         for number in itertools.count():
             if stop.is_set():
                 return
-            meets = number % 8 == 4 and not apart.is_set()
+            meets = number % 20 == 10 and not apart.is_set()
             key, tag = both[number % 4] if meets else mine[number % 4], f"we{number}"
             rows = pa.Table.from_pylist([{"id": key, "s": tag}], schema=kind.schema)
             try:
@@ -302,9 +302,9 @@ def test_both_write_at_the_same_time(hudi_spark: Any, tmp_path: Path, mor: bool)
     writer.start()
     try:
         for number in range(10):
-            if len(theirs) >= 6:
+            if len(theirs) >= 4:
                 break
-            if number == 6:
+            if number == 3:
                 apart.set()
             tag = f"they{number}"
             rows = [{"id": both[number % 4], "s": tag}, {"id": hudis[number], "s": tag}]
