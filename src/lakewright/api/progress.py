@@ -16,7 +16,7 @@ SHOWN = declare(
     parse_bool,
     True,
     doc="Whether writes that take longer than a moment show their progress on a terminal.",
-    since="0.2",
+    since="0.1",
     allowed="true or false",
 )
 

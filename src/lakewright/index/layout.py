@@ -40,7 +40,7 @@ INDEX_TYPE = declare(
     doc="How a record finds its file group: by its bucket, or by looking up keys within its "
     "partition or (GLOBAL) in the whole table. Stored with the table; SIMPLE and BLOOM look up "
     "in the same way here, and differ for other software.",
-    since="0.2",
+    since="0.1",
     allowed=", ".join(IndexKind),
 )
 BUCKETS = declare(
@@ -49,7 +49,7 @@ BUCKETS = declare(
     256,
     doc="Buckets, and so file groups, per partition of a bucket table. Stored with the table; "
     "it cannot change by setting it.",
-    since="0.2",
+    since="0.1",
     allowed="a whole number from 1",
 )
 _ALL_FIELDS: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ HASH_FIELDS = declare(
     parse_names,
     _ALL_FIELDS,
     doc="The key columns whose values choose the bucket; empty for all of them.",
-    since="0.2",
+    since="0.1",
     allowed="some of the key columns, with commas between",
 )
 UPDATE_PARTITION = declare(
@@ -67,7 +67,7 @@ UPDATE_PARTITION = declare(
     True,
     doc="With a global index: whether a record that comes with another partition moves there "
     "(the old row is deleted), or is updated where it lies.",
-    since="0.2",
+    since="0.1",
     allowed="true or false",
     old_keys=("hoodie.bloom.index.update.partition.path",),
 )

@@ -52,7 +52,7 @@ INTERVAL = declare(
     _interval,
     60_000,
     doc="Milliseconds between heartbeats of a write.",
-    since="0.2",
+    since="0.1",
     allowed="a whole number from 1000",
 )
 MISSES = declare(
@@ -61,7 +61,7 @@ MISSES = declare(
     2,
     doc="After so many missed heartbeats a write counts as failed, and the next writer rolls it "
     "back. Writes of ended processes of this machine count as failed at once.",
-    since="0.2",
+    since="0.1",
     allowed="a whole number from 1",
 )
 FAILED_WRITES = declare(
@@ -71,7 +71,7 @@ FAILED_WRITES = declare(
     doc="EAGER: a pending write without a heartbeat has failed, as Hudi takes it for single "
     "writers. LAZY: only when its heartbeat, or its age without one, is beyond the tolerance. "
     "NEVER: nothing is rolled back. A write whose heart beats is left alone in any case.",
-    since="0.2",
+    since="0.1",
     allowed=", ".join(FailedWrites),
     old_keys=("hoodie.clean.failed.writes.policy",),
 )

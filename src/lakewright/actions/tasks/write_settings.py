@@ -44,7 +44,7 @@ SMALL_FILE = declare(
     100 << 20,
     doc="A base file below this size takes new rows before a new file group is made; 0 turns "
     "that off. Bucket tables have no use for it.",
-    since="0.2",
+    since="0.1",
     allowed=_SIZE,
 )
 MAX_FILE = declare(
@@ -52,7 +52,7 @@ MAX_FILE = declare(
     _positive,
     120 << 20,
     doc="About how large a base file may become before a new file group is begun.",
-    since="0.2",
+    since="0.1",
     allowed=_SIZE,
 )
 BLOCK_FORMAT = declare(
@@ -60,7 +60,7 @@ BLOCK_FORMAT = declare(
     lambda text: BlockFormat(text.strip().lower()),
     BlockFormat.PARQUET,
     doc="The form of records in log blocks. Parquet is many times cheaper to write and to read.",
-    since="0.2",
+    since="0.1",
     allowed=", ".join(BlockFormat),
 )
 POSITIONS = declare(
@@ -69,7 +69,7 @@ POSITIONS = declare(
     True,
     doc="Whether log blocks say which rows of the base file they replace, which makes reading "
     "quicker and costs a look at the file's keys. Version 6 tables have none.",
-    since="0.2",
+    since="0.1",
     allowed="true or false",
 )
 SORT_MODE = declare(
@@ -78,7 +78,7 @@ SORT_MODE = declare(
     SortMode.NONE,
     doc="How a bulk insert orders rows: not at all, by key within each task's partitions, or by "
     "partition and key over all.",
-    since="0.2",
+    since="0.1",
     allowed=", ".join(SortMode),
 )
 COMBINE_ON_INSERT = declare(
@@ -86,7 +86,7 @@ COMBINE_ON_INSERT = declare(
     parse_bool,
     False,
     doc="Whether an insert combines rows of one batch that share a key.",
-    since="0.2",
+    since="0.1",
     allowed="true or false",
 )
 DRIVER_BYTES = declare(
@@ -95,7 +95,7 @@ DRIVER_BYTES = declare(
     64 << 20,
     doc="Rows up to this size in memory are taken to the driver and routed there, without a "
     "shuffle; 0 sends every row to the executors.",
-    since="0.2",
+    since="0.1",
     allowed=_SIZE,
 )
 DRIVER_WORK = declare(
@@ -104,7 +104,7 @@ DRIVER_WORK = declare(
     1 << 30,
     doc="With Spark: up to so many bytes to read and write the driver's own threads write the "
     "files of a small batch on a local master; more, or on a cluster, goes to the executors.",
-    since="0.2",
+    since="0.1",
     allowed=_SIZE,
 )
 SPILL_BYTES = declare(
@@ -112,7 +112,7 @@ SPILL_BYTES = declare(
     _positive,
     256 << 20,
     doc="Rows that a task holds in memory before it puts them on its own disk.",
-    since="0.2",
+    since="0.1",
     allowed=_SIZE,
 )
 

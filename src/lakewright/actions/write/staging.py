@@ -37,7 +37,7 @@ STAGED_BYTES = declare(
     1 << 30,
     doc='Rows, in Arrow\'s memory, that one write through `format("lakewright")` may stage for '
     "its commit, where Spark gives the source no shuffle: upserts, deletes and bucket tables.",
-    since="0.2",
+    since="0.1",
     allowed="a whole number of bytes, 1 or more",
 )
 

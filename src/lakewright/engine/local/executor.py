@@ -36,7 +36,7 @@ THREADS = declare(
     0,
     doc="Files that are written at the same time without Spark; 0 stands for twice the number of "
     "processors: a file that waits for its disk leaves one to another.",
-    since="0.2",
+    since="0.1",
     allowed="a whole number, 0 or more",
 )
 

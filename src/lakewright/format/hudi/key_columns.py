@@ -51,7 +51,7 @@ PLAIN_SINGLE_KEY = declare(
     doc="Whether a table of version 6 with one key column and several partition columns writes "
     "keys as '42', as Hudi 0.14.1 to 1.0.2 did, or as 'id:42'. Stored with the table. Version 9 "
     "always writes 'id:42'.",
-    since="0.2",
+    since="0.1",
     allowed="true or false",
 )
 

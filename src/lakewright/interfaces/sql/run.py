@@ -36,7 +36,7 @@ from lakewright.interfaces.sql.statements import (
     Update,
 )
 from lakewright.interfaces.sql.text import piece, pieces, unknown_statement
-from lakewright.model.errors import AlreadyExists, Invalid
+from lakewright.model.errors import AlreadyExists, CommitStateUnknown, Invalid
 from lakewright.model.schema import Struct
 
 if TYPE_CHECKING:
@@ -144,9 +144,14 @@ def _create_table(lake: "Lake", statement: CreateTable) -> pa.Table:
         by_name = Insert(statement.name, statement.query, by_name=True)
         with changing.refused_rows(rows):
             return written(table.bulk_insert(changing.matched(table, by_name, rows)))
+    except CommitStateUnknown:
+        raise  # its rows may be there
     except BaseException:
-        # The table is this statement's own, and empty: without its rows nobody asked for it.
-        lake.drop_table(statement.name, cascade=True)
+        # The table is this statement's own: without its rows nobody asked for it. A folder that
+        # the user named may hold more than the table, and stays.
+        timeline = table.timeline
+        if statement.location is None and not (timeline.data() or timeline.pending()):
+            lake.drop_table(statement.name, cascade=True)
         raise
 
 

@@ -46,7 +46,7 @@ PROVIDER = declare(
     doc="Which lock keeps writers apart, by Hudi's class name or a short one. Without it: the "
     "storage lock on object stores, the file lock on local paths, the lock within this process "
     "for tables in memory. All writers of a table, of whatever software, must use the same.",
-    since="0.2",
+    since="0.1",
     allowed="storage, file, process, or Hudi's StorageBasedLockProvider, "
     "FileSystemBasedLockProvider, InProcessLockProvider",
 )
@@ -55,7 +55,7 @@ WAIT = declare(
     _positive,
     60_000,
     doc="Milliseconds to wait for the lock before the write is given up.",
-    since="0.2",
+    since="0.1",
     allowed=_FROM_1,
 )
 FILE_FOLDER = declare(
@@ -64,7 +64,7 @@ FILE_FOLDER = declare(
     "",
     doc="Folder of the file lock, outside the table if you like; without it `.hoodie` of the "
     "table, as in Hudi.",
-    since="0.2",
+    since="0.1",
     allowed="a path",
 )
 FILE_EXPIRE = declare(
@@ -74,7 +74,7 @@ FILE_EXPIRE = declare(
     doc="Minutes after which a lock file that nobody renewed is broken; 0 for never. Locks of "
     "ended processes of this machine are broken at once. (Hudi's default is 0; it does not renew "
     "its own.)",
-    since="0.2",
+    since="0.1",
     allowed="a whole number from 0",
 )
 VALIDITY = declare(
@@ -82,7 +82,7 @@ VALIDITY = declare(
     _positive,
     300,
     doc="Seconds for which a storage lock holds without being renewed.",
-    since="0.2",
+    since="0.1",
     allowed=_FROM_1,
 )
 RENEWAL = declare(
@@ -90,7 +90,7 @@ RENEWAL = declare(
     _positive,
     30,
     doc="Seconds between renewals of a storage lock while it is held.",
-    since="0.2",
+    since="0.1",
     allowed=_FROM_1,
     old_keys=("hoodie.write.lock.storage.heartbeat.poll.secs",),
 )

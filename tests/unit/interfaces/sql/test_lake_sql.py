@@ -234,3 +234,33 @@ def test_a_script_with_a_mistake_changes_nothing(sql: Sql) -> None:
     with pytest.raises(Invalid):
         sql("DELETE FROM shop.orders; SHOW COLUMNS IN")
     assert sql("SELECT count(*) FROM shop.orders") == [(3,)]
+
+
+@pytest.mark.parametrize("error", [lw.CommitStateUnknown("lost"), lw.Unavailable("down")])
+def test_a_table_that_may_hold_rows_is_kept(
+    sql: Sql, monkeypatch: pytest.MonkeyPatch, error: LakewrightError
+) -> None:
+    """CREATE TABLE AS whose write took effect although its answer was lost."""
+    insert = lw.Table.bulk_insert
+
+    def lost(self: Any, rows: object, **how: Any) -> Any:
+        insert(self, rows, **how)
+        raise error
+
+    monkeypatch.setattr(lw.Table, "bulk_insert", lost)
+    with pytest.raises(type(error)):
+        sql("CREATE TABLE shop.copy USING hudi AS SELECT id, qty FROM shop.orders")
+    assert sql("SELECT count(*) FROM shop.copy") == [(3,)]
+
+
+def test_a_folder_that_the_user_named_is_not_deleted(sql: Sql, tmp_path: Any) -> None:
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    (place / "mine.txt").write_text("keep")
+    with pytest.raises(LakewrightError):
+        sql(
+            f"CREATE TABLE shop.copy USING hudi LOCATION '{place}' "
+            "TBLPROPERTIES (primaryKey = 'id') "
+            "AS SELECT nullif(id, 'b') AS id, qty FROM shop.orders"
+        )
+    assert (place / "mine.txt").read_text() == "keep"
