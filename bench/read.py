@@ -25,6 +25,7 @@ import pyarrow.dataset as ds
 
 import lakewright as lw
 from interleaved import Timings, measure
+from peers import peers
 from read_tables import SCHEMA, Tables, tables
 
 ROOT = Path(__file__).parents[1]
@@ -174,19 +175,6 @@ def report(sections: list[tuple[str, list[str]]]) -> str:
     return "\n".join(text)
 
 
-def peers() -> tuple[str | None, list[Path]]:
-    """Return the interpreter with PySpark 3.5 and the jars of the peers, as far as there are."""
-    python = os.environ.get("LAKEWRIGHT_INTEROP_PYTHON")
-    folder = Path(os.environ.get("LAKEWRIGHT_JARS", ROOT / ".dev" / "jars"))
-    jars = [folder / name for name in JARS if (folder / name).exists()]
-    for name in JARS:
-        if folder / name not in jars:
-            print(f"PEER LEFT OUT: {name} is not in {folder}", file=sys.stderr)
-    if python is None:
-        print("PEERS LEFT OUT: no environment with PySpark 3.5", file=sys.stderr)
-    return python, jars
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000, 8_000_000])
@@ -202,7 +190,7 @@ def main() -> None:
     if "local" in options.only:
         rows = [row for each in made for row in local_rows(each, options.rounds)]
         sections.append(("Without Spark", table(rows, "pyarrow's own read")))
-    python, jars = peers()
+    python, jars = peers(JARS)
     for interpreter, with_jars in ((python, jars), (sys.executable, [])):
         if interpreter is None:
             continue

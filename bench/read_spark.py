@@ -26,45 +26,12 @@ import lakewright as lw
 from interleaved import Sum, Timings, measure
 from lakewright.engine.spark.scan import to_spark
 from lakewright.engine.spark.schema import to_spark_schema
+from peers import session
 from read_tables import MODES, SCHEMA, Tables, many_files, tables
 
 COLUMNS = ["dt", "amount", "city", "qty"]
 LISTING = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 PLAIN = "plain parquet"
-
-
-def session(jars: list[Path], folder: Path) -> SparkSession:
-    """Return a session of two cores, with the peers' jars in it."""
-    settings = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "6g",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "8",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-    }
-    extensions = []
-    names = " ".join(jar.name for jar in jars)
-    if "hudi" in names:
-        extensions.append("org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
-        settings["spark.serializer"] = "org.apache.spark.serializer.KryoSerializer"
-        settings["spark.kryo.registrator"] = "org.apache.spark.HoodieSparkKryoRegistrar"
-    if "iceberg" in names:
-        extensions.append("org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
-        settings["spark.sql.catalog.ice"] = "org.apache.iceberg.spark.SparkCatalog"
-        settings["spark.sql.catalog.ice.type"] = "hadoop"
-        settings["spark.sql.catalog.ice.warehouse"] = str(folder / "iceberg")
-    if jars:
-        settings["spark.jars"] = ",".join(map(str, jars))
-        settings["spark.sql.extensions"] = ",".join(extensions)
-    builder = SparkSession.builder.master("local[2]").appName("bench-read")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
 
 
 def aggregate(frame: DataFrame) -> object:
@@ -208,7 +175,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=["cow", "mor", "planning"])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    spark = session(options.jars, options.folder)
+    spark = session(
+        options.jars, options.folder, options.folder / "iceberg", {"spark.driver.memory": "6g"}
+    )
     settings = dict(spark.sparkContext.getConf().getAll())
     peers = {peer for peer in ("hudi", "iceberg") if peer in settings.get("spark.jars", "")}
     found: dict[str, Any] = {"spark": spark.version, "peers": sorted(peers), "sizes": {}}

@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 import lakewright as lw
 from interleaved import Sum
 from lakewright.format.arrow.schema import to_arrow_schema
+from peers import peers
 from read_tables import BUCKETS, SCHEMA
 from steps import Step, by_turns
 from write_rows import Rows, tiny_batch, write_rows
@@ -200,19 +201,6 @@ def in_spark(
     return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
 
-def peers() -> tuple[str | None, list[Path]]:
-    """Return the interpreter with PySpark 3.5 and the jars of the peers, as far as there are."""
-    python = os.environ.get("LAKEWRIGHT_INTEROP_PYTHON")
-    folder = Path(os.environ.get("LAKEWRIGHT_JARS", ROOT / ".dev" / "jars"))
-    jars = [folder / name for name in JARS if (folder / name).exists()]
-    for name in JARS:
-        if folder / name not in jars:
-            print(f"PEER LEFT OUT: {name} is not in {folder}", file=sys.stderr)
-    if python is None:
-        print("PEERS LEFT OUT: no environment with PySpark 3.5", file=sys.stderr)
-    return python, jars
-
-
 def lines(found: dict[str, Any], reference: str) -> Iterator[str]:
     """Turn figures into a table: wall / processor seconds, and times the reference."""
     yield "| step | variant | wall s | CPU s | times the reference, wall | CPU | wall, range |"
@@ -270,7 +258,7 @@ def main() -> None:
         f"Python {platform.python_version()}, pyarrow {version('pyarrow')}. Seconds hold for that "
         "machine only; ratios travel better.",
     ]
-    python, jars = peers()
+    python, jars = peers(JARS)
     alone: dict[str, Any] = {}
     if "local" in options.only:
         alone = local(options)

@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 import lakewright as lw
 from interleaved import Sum
 from lakewright.format.arrow.schema import to_arrow_schema
+from peers import session
 from read_tables import BUCKETS, SCHEMA
 from steps import Cost, Step, by_turns, one, peak_of
 from write_rows import TINY_BASE, Rows, tiny_batch, write_rows
@@ -32,46 +33,6 @@ from write_rows import TINY_BASE, Rows, tiny_batch, write_rows
 PERCENTS = (1, 10)
 BY_SHUFFLE = {"lakewright.write.driver-bytes": "0"}
 KINDS = {"COW": "COPY_ON_WRITE", "MOR": "MERGE_ON_READ"}
-
-
-def session(jars: list[Path], folder: Path) -> SparkSession:
-    """Return a session of two cores, with the peers' jars in it."""
-    settings = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "8g",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "8",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.sql.parquet.compression.codec": "snappy",
-    }
-    extensions = []
-    names = " ".join(jar.name for jar in jars)
-    if "hudi" in names:
-        extensions.append("org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
-        settings["spark.serializer"] = "org.apache.spark.serializer.KryoSerializer"
-        settings["spark.kryo.registrator"] = "org.apache.spark.HoodieSparkKryoRegistrar"
-    if "iceberg" in names:
-        extensions.append("org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
-        settings["spark.sql.catalog.ice"] = "org.apache.iceberg.spark.SparkCatalog"
-        settings["spark.sql.catalog.ice.type"] = "hadoop"
-        settings["spark.sql.catalog.ice.cache-enabled"] = "false"
-        settings["spark.sql.catalog.ice.warehouse"] = str(folder / "work" / "iceberg")
-    if "delta" in names:
-        extensions.append("io.delta.sql.DeltaSparkSessionExtension")
-        catalog = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-        settings["spark.sql.catalog.spark_catalog"] = catalog
-    if jars:
-        settings["spark.jars"] = ",".join(map(str, jars))
-        settings["spark.sql.extensions"] = ",".join(extensions)
-    builder = SparkSession.builder.master("local[2]").appName("bench-write")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +333,12 @@ def main() -> None:
     parser.add_argument("--memory", default=None)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    spark = session(options.jars, options.folder)
+    settings = {
+        "spark.driver.memory": "8g",
+        "spark.sql.catalog.ice.cache-enabled": "false",
+        "spark.sql.parquet.compression.codec": "snappy",
+    }
+    spark = session(options.jars, options.folder, options.folder / "work" / "iceberg", settings)
     names = " ".join(jar.name for jar in options.jars)
     peers = {peer for peer in ("hudi", "iceberg", "delta") if peer in names}
     found: dict[str, Any] = {"spark": spark.version, "peers": sorted(peers)}
