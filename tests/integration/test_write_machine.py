@@ -57,7 +57,7 @@ def test_histories_equal_the_model(shape: Kind) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [*SHAPES, *GLOBAL], ids=str)
 def test_many_histories_equal_the_model(shape: Kind) -> None:
-    run(shape, examples=100, steps=12)
+    run(shape, examples=25, steps=12)
 
 
 @pytest.mark.spark

@@ -15,7 +15,6 @@ from lakewright.model.schema import DataType, Decimal, Kind, Primitive, Struct, 
 #: The folder name that stands for null (and, to every reader, for the empty text).
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 SLASHED_DATES = "hoodie.datasource.write.slash.separated.date.partitioning"
-_OWN = ".hoodie"
 #: What local file systems and HDFS allow.
 _LONGEST = 255
 
@@ -102,7 +101,7 @@ def _check_segment(segment: str, text: str, column: str) -> None:
             raise Invalid(
                 f"{text!r} cannot be part of a partition path: it {why}.",
                 next_step=f"Change the values of {column!r}, or create the table with url "
-                "encoding, which escapes all but '.' and '..'.",
+                "encoding, which escapes all but dots.",
                 column=column,
                 value=text,
             )
@@ -115,8 +114,8 @@ def _fault(name: str) -> str | None:
         return "holds a NUL character"
     if ":" in name:
         return "holds ':', which Hudi cannot open"
-    if name.startswith(_OWN):
-        return f"begins with {_OWN!r}, as Hudi's own files do"
+    if name[0] == ".":
+        return "begins with '.', and readers pass over such folders"
     if len(name.encode("utf-8", "surrogatepass")) > _LONGEST:
         return f"makes a name longer than {_LONGEST} bytes"
     return None
