@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from lakewright.format.hudi.metadata.commit import CommitMetadata
-from lakewright.model.instant import Action, Instant
+from lakewright.model.instant import Action, Instant, State
 from lakewright.timeline.view import TimelineView
 
 
@@ -21,7 +21,8 @@ class Ticket:
 
     ``seen`` is the completion time (layout 1: the requested time) of the newest completed
     instant when the write began, None for an empty timeline. ``token`` is the writer's own mark
-    on everything it leaves behind.
+    on everything it leaves behind. A ``planned`` one carries out a plan that was on the timeline
+    before, and counts everything that took effect since it was planned.
     """
 
     instant: str
@@ -29,6 +30,12 @@ class Ticket:
     operation: str
     seen: str | None
     token: str
+    planned: bool = False
+
+    @property
+    def plan(self) -> Instant:
+        """The plan that is carried out, as it stands on the timeline."""
+        return Instant(self.instant, self.action, State.REQUESTED)
 
 
 Rivals: TypeAlias = Sequence[tuple[Instant, CommitMetadata]]
@@ -60,6 +67,15 @@ class Committer(Protocol):
         """
         ...
 
+    def take(self, plan: Instant, operation: str) -> Ticket:
+        """Start to carry out a plan that is on the timeline: a compaction or a clustering.
+
+        An attempt at it whose executor is gone is taken back first; ``Conflict`` while somebody
+        is at work on it. ``publish`` completes it and ``abandon`` takes back what was made of
+        it, and leaves the plan to whoever comes next.
+        """
+        ...
+
     def view(self, ticket: Ticket) -> TimelineView | None:
         """Return the timeline from which the write started; None where another began it."""
         ...
@@ -77,6 +93,7 @@ class Committer(Protocol):
     def abandon(self, ticket: Ticket) -> None:
         """Take back a write that failed: its files, markers, pending files and heartbeat.
 
+        No trace of it is left on the timeline where its publication was never tried.
         It never hides the error that led to it: what cannot be taken back now is logged, and
         left to the next writer.
         """

@@ -4,7 +4,11 @@ A rival is a write that took effect after ours had begun. It conflicts when both
 group (in bucket tables: a bucket), be it by writing or by replacing it. A compaction that was
 planned before our write began does not: our files were made to lie on top of it. So does every
 plan of a compaction made after our write began, and every plan of a clustering, on one of our
-groups: what they produce would not hold what we wrote.
+groups: what they produce would not hold what we wrote. In layout 2 logs never conflict with a
+compaction: they belong to the newest base that was requested when they complete, which is its.
+
+Whoever carries out a plan is in conflict with writes that took effect since it was planned: a
+clustering with all that touched its groups, a compaction with those that wrote them a base file.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,6 +25,8 @@ from lakewright.timeline.committing import Rivals
 from lakewright.timeline.view import TimelineView
 
 _COMPACT = "COMPACT"
+#: Operations that merge files of a group and change none of its rows.
+_MERGING = (_COMPACT, "LOG_COMPACT")
 _COMPACTIONS = (Action.COMPACTION, Action.LOGCOMPACTION)
 _PLANNED = (*_COMPACTIONS, Action.CLUSTERING, Action.REPLACECOMMIT)
 
@@ -33,13 +39,26 @@ class Touched:
     """The file groups that a write touches; ``buckets`` compares by bucket number."""
 
     buckets: bool
+    layout: int = 2
 
     def by(self, metadata: CommitMetadata) -> frozenset[Place]:
         """Return what a commit wrote and replaced."""
+        return self._by(metadata, logs=True)
+
+    def beside_compaction(self, metadata: CommitMetadata) -> frozenset[Place]:
+        """Return what a commit wrote and replaced that a compaction does not leave room for."""
+        return self._by(metadata, logs=self.layout == 1)
+
+    def rewritten(self, metadata: CommitMetadata) -> frozenset[Place]:
+        """Return the groups that a commit replaced, or wrote a base file for."""
+        return self._by(metadata, logs=False)
+
+    def _by(self, metadata: CommitMetadata, *, logs: bool) -> frozenset[Place]:
         written = (
             (partition, stat.file_id)
             for partition, stats in metadata.write_stats.items()
             for stat in stats
+            if logs or not _is_log(stat.path)
         )
         replaced = (
             (partition, file_id) for partition, ids in metadata.replaced.items() for file_id in ids
@@ -52,6 +71,10 @@ class Touched:
 
     def _place(self, partition: str, file_id: str) -> Place:
         return partition, file_id[:8] if self.buckets and file_id[:8].isdigit() else file_id
+
+
+def _is_log(path: str | None) -> bool:
+    return path is not None and path.rpartition("/")[2].startswith(".")
 
 
 def _groups(plan: object) -> Iterator[Place]:
@@ -68,10 +91,11 @@ def _groups(plan: object) -> Iterator[Place]:
 def check_rivals(instant: str, metadata: CommitMetadata, rivals: Rivals, touched: Touched) -> None:
     """Raise ``Conflict`` where a rival touched a file group of ours."""
     ours = touched.by(metadata)
+    beside = touched.beside_compaction(metadata)
     for rival, body in rivals:
-        if body.operation == _COMPACT and rival.requested < instant:
+        if body.operation in _MERGING and rival.requested < instant:
             continue
-        both = ours & touched.by(body)
+        both = (beside if body.operation in _MERGING else ours) & touched.by(body)
         if both:
             raise _lost(f"{rival.action} {rival.requested}", body.operation, both, rival)
 
@@ -81,6 +105,7 @@ def check_plans(
 ) -> None:
     """Raise ``Conflict`` where a pending plan is going to rewrite a file group of ours."""
     ours = touched.by(metadata)
+    beside = touched.beside_compaction(metadata)
     if not ours:
         return
     for pending in view.pending():
@@ -89,9 +114,25 @@ def check_plans(
             continue
         if planned in _COMPACTIONS and pending.requested < instant:
             continue
-        both = ours & touched.planned(view.plan(pending))
+        mine = beside if planned in _COMPACTIONS else ours
+        both = mine & touched.planned(view.plan(pending))
         if both:
             raise _lost(f"the planned {planned} {pending.requested}", None, both, pending)
+
+
+def check_planned(
+    action: Action, planned: frozenset[Place], rivals: Rivals, touched: Touched
+) -> None:
+    """Raise ``Conflict`` where a rival took a group away from the plan that is carried out.
+
+    ``planned`` are the groups of the plan, of which ``action`` makes one file or several.
+    """
+    for rival, body in rivals:
+        # A replaced group is gone, with or without a merged file in it.
+        theirs = touched.rewritten(replace(body, replaced={}))
+        both = planned & (theirs if action in _COMPACTIONS else touched.by(body))
+        if both:
+            raise _lost(f"{rival.action} {rival.requested}", body.operation, both, rival)
 
 
 def _lost(rival: str, operation: str | None, both: frozenset[Place], instant: Instant) -> Conflict:

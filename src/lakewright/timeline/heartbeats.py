@@ -217,7 +217,7 @@ class Heartbeat:
         _LIVE.add(self.record.owner.token)
         try:
             self._beat()
-            self._pulse = Pulse("heartbeat", self._beat, self.tolerance.interval)
+            self._pulse = Pulse("heartbeat", self._beat_on, self.tolerance.interval)
         except BaseException:
             self.stop()
             raise
@@ -251,6 +251,11 @@ class Heartbeat:
             self._pulse.stop()
             self._pulse = None
         _LIVE.discard(self.record.owner.token)
+
+    def _beat_on(self) -> None:
+        # A heart that stood still for too long stays so: another one may beat in its place.
+        if self.is_valid:
+            self._beat()
 
     def _beat(self) -> None:
         with self._lock:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lakewright.format.hudi.config import TableConfig
-from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
 from lakewright.format.hudi.metadata.rollback import RollbackPlan
 from lakewright.model.errors import Corrupt
 from lakewright.model.instant import Action, Instant, State, instant_datetime
@@ -28,6 +27,7 @@ from lakewright.timeline.heartbeats import (
 from lakewright.timeline.leftovers import clear_leftovers
 from lakewright.timeline.load import load_timeline
 from lakewright.timeline.owner import Owner
+from lakewright.timeline.plans import is_plan
 from lakewright.timeline.rollback import Rollback, plan_rollback
 from lakewright.timeline.view import TimelineView
 
@@ -64,12 +64,7 @@ def _may_fail(view: TimelineView, entry: Entry) -> bool:
         return False
     if entry.planned is Action.ROLLBACK:
         return True
-    if entry.planned not in _WRITES:
-        return False
-    if entry.planned is Action.REPLACECOMMIT and view.config.layout == 1:
-        plan = view.plan(entry.instant)
-        return not (isinstance(plan, ReplacePlan) and plan.clustering is not None)
-    return True
+    return entry.planned in _WRITES and not is_plan(view, entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +127,23 @@ class Recovery:
         self._tidy(beats)
         return self.view
 
-    def undo(self, entry: Entry) -> None:
-        """Roll back one pending write; nothing on the timeline tells of one that made no file."""
+    def undo(self, entry: Entry, *, own: bool = False) -> None:
+        """Roll back one pending write.
+
+        Nothing on the timeline tells of one that made no file, nor of an ``own`` one: its writer
+        takes it back and never tried to publish it. Only blocks in logs of others need a rollback
+        then, whose instant they name. An undo that is cut off leaves the write pending until its
+        files are gone, and its markers say which those are.
+        """
         target = entry.instant.requested
         record = read_record(self.storage, target)
         if record is not None:
             close(self.storage, target, record)
         plan = plan_rollback(self.storage, self.config, entry, announced=record is not None)
-        rollback = Rollback(self.storage, self.config, next_time(self.view), plan)
-        if record is not None and not plan.requests:
-            rollback.forget(entry)
+        rollback = self._rollback(next_time(self.view), plan, entry)
+        shares_logs = any(request.log_blocks for request in plan.requests)
+        if record is not None and (not plan.requests or (own and not shares_logs)):
+            rollback.erase(entry)
             self._refresh()
             return
         record = Record(Owner.here())
@@ -159,10 +161,14 @@ class Recovery:
             drop_heartbeats(self.storage, instant)
             self._refresh()
             return
-        rollback = Rollback(self.storage, self.config, instant, plan)
-        found = [e for e in self.view.entries if e.instant.requested == rollback.target]
-        pending = [e for e in found if not e.instant.is_completed]
-        self._complete(rollback, pending[0] if pending else None)
+        target = "" if plan.instant is None else plan.instant.time
+        found = [e for e in self.view.entries if e.instant.requested == target]
+        pending = next((e for e in found if not e.instant.is_completed), None)
+        self._complete(self._rollback(instant, plan, pending), pending)
+
+    def _rollback(self, instant: str, plan: RollbackPlan, entry: Entry | None) -> Rollback:
+        keeps_plan = entry is not None and is_plan(self.view, entry)
+        return Rollback(self.storage, self.config, instant, plan, keeps_plan)
 
     def _plan(self, entry: Entry) -> RollbackPlan | None:
         try:

@@ -1,8 +1,9 @@
 """Taking back a write that failed: a plan of what goes, then its execution.
 
 A plan is written down as the requested file of a rollback before anything is deleted, so that a
-rollback that is cut off is finished by whoever comes next. Everything runs under the table's
-lock, and every step may be done twice.
+rollback that is cut off is finished by whoever comes next. A writer that takes back its own write
+before it was published erases it instead, and the timeline tells nothing of it. Everything runs
+under the table's lock, and every step may be done twice.
 
 Which files a write made is told by its markers. One without any made no file, if it is ours or a
 recent Hudi's; otherwise the table is listed for the files that carry its instant. Layout 2 deletes
@@ -44,7 +45,6 @@ log = logging.getLogger(__name__)
 
 #: The write token of log files that hold a rollback block alone.
 _TOKEN = "1-0-1"
-_KEPT_PLANS = (Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING)
 
 
 def plan_rollback(
@@ -58,7 +58,9 @@ def plan_rollback(
     target = entry.instant.requested
     requests = _from_markers(storage, config, target)
     if not requests and not announced:
-        requests = _from_listing(storage, config, target)
+        # Delta commits name their logs after an unfinished compaction: they are not its files.
+        bases_alone = config.layout == 1 and entry.planned is Action.COMPACTION
+        requests = _from_listing(storage, config, target, bases_alone)
     return RollbackPlan(InstantInfo(target, entry.planned), tuple(requests))
 
 
@@ -76,13 +78,15 @@ def _from_markers(storage: Storage, config: TableConfig, target: str) -> list[Ro
     return list(requests.values())
 
 
-def _from_listing(storage: Storage, config: TableConfig, target: str) -> list[RollbackRequest]:
+def _from_listing(
+    storage: Storage, config: TableConfig, target: str, bases_alone: bool
+) -> list[RollbackRequest]:
     log.info("a failed write has no markers; the table is listed", extra=facts(instant=target))
     requests = []
     for folder in storage.walk(sizes=False, skip=frozenset({".hoodie"})):
         for name in folder.names:
             file = base_file(folder.path, name) or log_file(folder.path, name)
-            if file is None:
+            if file is None or (bases_alone and isinstance(file, LogFile)):
                 continue
             if file.instant == target:
                 requests.append(_deletion(storage, file.path, target))
@@ -147,13 +151,15 @@ def _blocks(storage: Storage, path: str, size: int) -> list[LogBlock]:
 class Rollback:
     """One rollback under way: ``instant`` undoes ``plan`` in the table of ``storage``.
 
-    The caller holds the lock, and has written the requested file or found it.
+    The caller holds the lock, and has written the requested file or found it. With
+    ``keeps_plan`` the target's own requested file stays: it waits to be carried out again.
     """
 
     storage: Storage
     config: TableConfig
     instant: str
     plan: RollbackPlan
+    keeps_plan: bool = False
     begun: float = field(default_factory=time.monotonic)
 
     @property
@@ -198,8 +204,13 @@ class Rollback:
         Markers(self.storage, self.target).clear()
         drop_heartbeats(self.storage, self.target, self.instant)
 
-    def forget(self, entry: Entry) -> None:
-        """Remove a write that made no file from the timeline, without a trace."""
+    def erase(self, entry: Entry) -> None:
+        """Delete the files of a write and take it off the timeline, without a trace.
+
+        The markers go after the pending files: until then whoever comes next, Hudi too, can roll
+        the write back.
+        """
+        self.storage.delete(self._files())
         self.storage.delete(self._pending_files(entry))
         Markers(self.storage, self.target).clear()
         drop_heartbeats(self.storage, self.target)
@@ -212,7 +223,7 @@ class Rollback:
         return f"{self.config.timeline_folder}/{instant_file_name(instant, self.config.layout)}"
 
     def _pending_files(self, entry: Entry) -> list[str]:
-        """Return what goes from the timeline; the plan of a maintenance action stays to be run."""
+        """Return what goes from the timeline."""
         if State.COMPLETED in entry.files:
             raise Conflict(
                 f"{entry.instant} has completed and is not rolled back as a failed write.",
@@ -220,7 +231,7 @@ class Rollback:
                 instant=str(entry.instant),
             )
         states = [State.INFLIGHT]
-        if entry.planned not in _KEPT_PLANS:
+        if not self.keeps_plan:
             states.append(State.REQUESTED)
         folder = self.config.timeline_folder
         return [f"{folder}/{entry.files[state]}" for state in states if state in entry.files]

@@ -18,46 +18,41 @@ from lakewright.format.hudi.config import TableConfig
 from lakewright.format.hudi.instant_names import instant_file_name
 from lakewright.format.hudi.metadata.commit import CommitMetadata, encode_commit
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan, encode_replace_plan
-from lakewright.format.hudi.properties import (
-    CHECKSUM,
-    NAME,
-    PROPERTIES_PATH,
-    load_properties,
-    parse_properties,
-    recover_properties,
-    table_checksum,
-)
 from lakewright.model.errors import (
     CommitStateUnknown,
     Conflict,
     Invalid,
     LakewrightError,
-    NotFound,
     Unavailable,
 )
 from lakewright.model.instant import Action, Instant, State
 from lakewright.model.logs import facts
 from lakewright.storage.fleeting import fleeting
 from lakewright.storage.port import Storage
+from lakewright.timeline.access import TimelineAccess
 from lakewright.timeline.clock import check_wanted, newest_time, next_time
 from lakewright.timeline.committing import Guard, Rivals, Ticket
-from lakewright.timeline.conflicts import Touched, check_plans, check_rivals, settled_schema
+from lakewright.timeline.conflicts import (
+    Touched,
+    check_planned,
+    check_plans,
+    check_rivals,
+    settled_schema,
+)
 from lakewright.timeline.entries import Entry
 from lakewright.timeline.heartbeats import (
     Heartbeat,
     Record,
-    Tolerance,
     drop_heartbeats,
     read_record,
 )
-from lakewright.timeline.leftovers import clear_leftovers, delete_strays
-from lakewright.timeline.load import load_timeline
-from lakewright.timeline.locks.choose import open_lock
+from lakewright.timeline.leftovers import clear_leftovers, delete_strays, written_paths
 from lakewright.timeline.locks.port import Lease, TableLock
 from lakewright.timeline.markers import Markers
 from lakewright.timeline.owner import Owner
+from lakewright.timeline.plans import check_deserted, planned_entry
 from lakewright.timeline.publication import Patience, create_once
-from lakewright.timeline.recovery import Recovery, rollback_targets
+from lakewright.timeline.recovery import rollback_targets
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
@@ -81,12 +76,13 @@ class StorageCommitter:
         *,
         lock: TableLock | None = None,
     ) -> None:
-        values = {**config.properties, **options}
+        self._access = TimelineAccess(storage, config, options, lock)
         self._storage = storage
         self._config = config
-        self._lock = lock or open_lock(storage, values)
-        self._tolerance = Tolerance.of(values)
-        self._touched = Touched(values.get(_INDEX, "").strip().upper() == "BUCKET")
+        self._lock = self._access.lock
+        self._tolerance = self._access.tolerance
+        index = self._access.options.get(_INDEX, "")
+        self._touched = Touched(index.strip().upper() == "BUCKET", config.layout)
         self._patience = Patience.with_store(storage)
         self._hearts: dict[str, Heartbeat] = {}
         self._views: dict[str, TimelineView] = {}
@@ -111,66 +107,63 @@ class StorageCommitter:
                 next_step=f"Begin one of {', '.join(_ACTIONS)}.",
                 action=str(action),
             )
-        with self._lock.acquire() as lease:
-            self._check_properties()
-            view = self._recovered()
+        with self._access.repaired() as (view, lease):
             taken = next_time(view) if instant is None else check_wanted(instant, view)
             owner = Owner.nowhere() if detached else Owner.here()
             ticket = Ticket(taken, action, operation, _newest_effect(view), owner.token)
-            heart = self._heart(taken, Record(owner, _writes_under_way(view)))
-            self._hearts[ticket.token] = heart
-            made: list[str] = []
-            try:
-                heart.start()
-                lease.secure(self._patience.request)
-                requested = plan or self._empty_plan(action)
-                made.append(self._create(ticket, State.REQUESTED, requested))
-                made.append(self._create(ticket, State.INFLIGHT, self._inflight_body(operation)))
-            except BaseException as error:
-                self._hearts.pop(ticket.token).stop()
-                if not isinstance(error, CommitStateUnknown):
-                    self._forget(ticket, made)
-                raise
-        self._views[ticket.token] = view
+            bodies = {
+                State.REQUESTED: plan or self._empty_plan(action),
+                State.INFLIGHT: self._inflight_body(operation),
+            }
+            self._start(ticket, owner, bodies, view, lease)
         log.info("write begun", extra=facts(instant=taken, action=action, operation=operation))
         return ticket
+
+    def take(self, plan: Instant, operation: str) -> Ticket:
+        """Start to carry out a plan: see ``Committer.take``."""
+        with self._access.repaired() as (view, lease):
+            entry = planned_entry(view, plan)
+            if State.INFLIGHT in entry.files:
+                check_deserted(view, entry, self._tolerance)
+                recovery = self._access.recovery(view)
+                recovery.undo(entry)
+                view = recovery.view
+            owner = Owner.here()
+            # Whatever took effect since it was planned is a rival.
+            ticket = Ticket(
+                plan.requested, entry.planned, operation, plan.requested, owner.token, planned=True
+            )
+            self._start(ticket, owner, {State.INFLIGHT: b""}, view, lease)
+        log.info("plan taken", extra=facts(instant=plan.requested, operation=operation))
+        return ticket
+
+    def _start(
+        self,
+        ticket: Ticket,
+        owner: Owner,
+        bodies: Mapping[State, bytes],
+        view: TimelineView,
+        lease: Lease,
+    ) -> None:
+        """Let the heart of a write beat, then put its files on the timeline."""
+        heart = self._heart(ticket.instant, Record(owner, _writes_under_way(view, ticket)))
+        self._hearts[ticket.token] = heart
+        made: list[str] = []
+        try:
+            heart.start()
+            lease.secure(self._patience.request)
+            for state, body in bodies.items():
+                made.append(self._create(ticket, state, body))
+        except BaseException as error:
+            self._hearts.pop(ticket.token).stop()
+            if not isinstance(error, CommitStateUnknown):
+                self._forget(ticket, made)
+            raise
+        self._views[ticket.token] = view
 
     def view(self, ticket: Ticket) -> TimelineView | None:
         """Return the timeline from which the write started: see ``Committer.view``."""
         return self._views.get(ticket.token)
-
-    def _check_properties(self) -> None:
-        """Mend properties that a crash left half-replaced; refuse a table that was changed."""
-        values = self._sound_properties()
-        if values is None:
-            recover_properties(self._storage)
-            values = load_properties(self._storage)
-        config = TableConfig.of(values)
-        known = self._config
-        same = (config.version, config.timeline_folder, config.metadata_partitions) == (
-            known.version,
-            known.timeline_folder,
-            known.metadata_partitions,
-        )
-        if not same:
-            raise Conflict(
-                f"The table was changed since it was opened: it has version {config.version} now, "
-                f"and the metadata partitions {', '.join(config.metadata_partitions) or '(none)'}.",
-                next_step="Open it again.",
-                version=config.version,
-            )
-
-    def _sound_properties(self) -> Mapping[str, str] | None:
-        try:
-            values = parse_properties(self._storage.read(PROPERTIES_PATH))
-        except NotFound:
-            return None
-        sealed = values.get(CHECKSUM) in (None, str(table_checksum(values)))
-        return values if sealed and NAME in values else None
-
-    def _recovered(self) -> TimelineView:
-        view = load_timeline(self._storage, self._config)
-        return Recovery(self._storage, self._config, view, self._tolerance).run()
 
     def _heart(self, instant: str, record: Record) -> Heartbeat:
         return Heartbeat(self._storage, instant, record, self._tolerance)
@@ -220,13 +213,12 @@ class StorageCommitter:
             )
         if self._is_untried(ticket):
             delete_strays(self._storage, ticket.instant, metadata)
-        with self._lock.acquire() as lease:
-            view = load_timeline(self._storage, self._config)
+        with self._access.loaded() as (view, lease):
             entry = _entry_of(view, ticket)
             if entry is not None and entry.instant.is_completed:
                 # An earlier attempt succeeded, and its answer was lost: what it wrote counts.
                 done = entry.instant
-                metadata = view.commit_metadata(done)
+                metadata = self._settled(ticket, metadata, view.commit_metadata(done))
             else:
                 try:
                     done = self._published(ticket, metadata, guard, view, entry, lease)
@@ -236,6 +228,18 @@ class StorageCommitter:
                     raise
         self._settle(ticket, metadata)
         return done
+
+    def _settled(
+        self, ticket: Ticket, ours: CommitMetadata, stored: CommitMetadata
+    ) -> CommitMetadata:
+        """Return what was published, which is ours unless another one carried out the plan."""
+        if ticket.planned and written_paths(ours) != written_paths(stored):
+            raise Conflict(
+                f"Another one has carried out the plan {ticket.instant}.",
+                next_step="There is nothing left to do; open the table again.",
+                instant=ticket.instant,
+            )
+        return stored
 
     def _is_untried(self, ticket: Ticket) -> bool:
         """Say whether no publication was tried yet: the caller's list is the only one."""
@@ -254,18 +258,22 @@ class StorageCommitter:
     ) -> Instant:
         heart = self._checked_heart(ticket, view, entry)
         rivals = self._rivals(ticket, heart.record, view)
-        check_rivals(ticket.instant, metadata, rivals, self._touched)
-        check_plans(view, ticket.instant, metadata, self._touched)
+        if ticket.planned:
+            plan = self._touched.planned(view.plan(planned_entry(view, ticket.plan).instant))
+            check_planned(ticket.action, plan, rivals, self._touched)
+        else:
+            check_rivals(ticket.instant, metadata, rivals, self._touched)
+            check_plans(view, ticket.instant, metadata, self._touched)
         if rivals:
             metadata = settled_schema(metadata, rivals, self._schema_before(view, rivals))
         if guard is not None:
             guard(rivals)
         completed = self._completion(ticket, heart.record, view)
-        done = Instant(ticket.instant, ticket.action, State.COMPLETED, completed)
+        done = Instant(ticket.instant, ticket.action.completes_as, State.COMPLETED, completed)
         body = encode_commit(
             replace(metadata, operation=metadata.operation or ticket.operation),
             self._config.layout,
-            replace=ticket.action is Action.REPLACECOMMIT,
+            replace=ticket.action.completes_as is Action.REPLACECOMMIT,
         )
         lease.secure(self._patience.request)
         heart.fix(completed, self._settled_at())
@@ -375,13 +383,12 @@ class StorageCommitter:
         """Take back a write that failed: see ``Committer.abandon``."""
         try:
             self._rest(ticket)
-            with self._lock.acquire():
-                self._undo(ticket)
+            with self._access.loaded() as (view, _):
+                self._undo(ticket, view)
         except LakewrightError as error:
             _log_left(ticket, error)
 
-    def _undo(self, ticket: Ticket) -> None:
-        view = load_timeline(self._storage, self._config)
+    def _undo(self, ticket: Ticket, view: TimelineView) -> None:
         entry = _entry_of(view, ticket)
         record = read_record(self._storage, ticket.instant)
         if record is not None and record.until > time.time():
@@ -392,7 +399,11 @@ class StorageCommitter:
         elif entry is None or entry.instant.is_completed:
             clear_leftovers(self._storage, view, ticket.instant)
         elif ticket.instant not in rollback_targets(view):
-            Recovery(self._storage, self._config, view, self._tolerance).undo(entry)
+            own = record is not None and record.owner.token == ticket.token
+            if ticket.planned and not own:
+                return  # another one has taken the plan over
+            untried = record is not None and record.completion is None
+            self._access.recovery(view).undo(entry, own=own and untried)
 
 
 def _stop_all(hearts: dict[str, Heartbeat]) -> None:
@@ -409,7 +420,8 @@ def _log_left(ticket: Ticket, error: LakewrightError) -> None:
 
 def _entry_of(view: TimelineView, ticket: Ticket) -> Entry | None:
     for entry in view.entries:
-        if (entry.instant.requested, entry.instant.action) == (ticket.instant, ticket.action):
+        found = (entry.instant.requested, entry.instant.action.completes_as)
+        if found == (ticket.instant, ticket.action.completes_as):
             return entry
     return None
 
@@ -418,5 +430,6 @@ def _newest_effect(view: TimelineView) -> str | None:
     return max((i.completed for i in view.completed() if i.completed), default=None)
 
 
-def _writes_under_way(view: TimelineView) -> tuple[str, ...]:
-    return tuple(i.requested for i in view.pending() if i.action.completes_as.writes_data)
+def _writes_under_way(view: TimelineView, ticket: Ticket) -> tuple[str, ...]:
+    pending = (i for i in view.pending() if i.action.completes_as.writes_data)
+    return tuple(i.requested for i in pending if i.requested != ticket.instant)

@@ -40,11 +40,11 @@ class TimelineView:
 
     def completed(self) -> tuple[Instant, ...]:
         """The actions that took effect, by requested time."""
-        return tuple(i for i in self.instants if i.is_completed)
+        return self._completed
 
     def pending(self) -> tuple[Instant, ...]:
         """The actions that are requested or in flight."""
-        return tuple(i for i in self.instants if not i.is_completed)
+        return self._pending
 
     def by_action(self, *actions: Action) -> tuple[Instant, ...]:
         """The instants of these actions, whatever their state.
@@ -55,7 +55,7 @@ class TimelineView:
 
     def data(self) -> tuple[Instant, ...]:
         """The completed instants that wrote or replaced data, by requested time."""
-        return tuple(i for i in self.instants if i.is_completed and i.action.writes_data)
+        return self._data
 
     def between(self, start: str | None, end: str | None) -> tuple[Instant, ...]:
         """The completed instants after ``start`` up to and including ``end``, in order of effect.
@@ -211,6 +211,19 @@ class TimelineView:
         return TimelineView(self.storage, self.config, entries, self.bodies, has_history=True)
 
     # ------------------------------------------------------------------- support
+
+    # Asked many times by one write, and as long as the timeline.
+    @cached_property
+    def _completed(self) -> tuple[Instant, ...]:
+        return tuple(i for i in self.instants if i.is_completed)
+
+    @cached_property
+    def _pending(self) -> tuple[Instant, ...]:
+        return tuple(i for i in self.instants if not i.is_completed)
+
+    @cached_property
+    def _data(self) -> tuple[Instant, ...]:
+        return tuple(i for i in self._completed if i.action.writes_data)
 
     @cached_property
     def _index(self) -> Mapping[tuple[str, Action], Entry]:

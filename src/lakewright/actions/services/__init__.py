@@ -1,0 +1,1 @@
+"""Table services: what keeps a table fast, small and recoverable."""

@@ -1,0 +1,43 @@
+"""The upkeep port: plans of table services, and the records of services that write no rows.
+
+A plan is put on the timeline under the table's lock and stays there until it is carried out, by
+this process, another one, or Hudi. Compactions and clusterings are carried out as writes (see
+``Committer.take``); a cleaning, a savepoint or a restore is begun and completed here.
+"""
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from lakewright.model.instant import Action, Instant
+from lakewright.timeline.view import TimelineView
+
+#: Makes the body of a plan from the timeline and the instant that the plan will have; None
+#: where there is nothing to do.
+MakePlan: TypeAlias = Callable[[TimelineView, str], bytes | None]
+
+
+class Upkeep(Protocol):
+    """Plans and records of table services, for one table."""
+
+    def schedule(
+        self, action: Action, make: MakePlan, *, instant: str | None = None
+    ) -> Instant | None:
+        """Put a plan on the timeline and return its instant; None where there is nothing to do.
+
+        ``make`` is called under the lock, after dead writes were rolled back: no write takes
+        effect between its look at the timeline and the plan's being there. Expensive looking is
+        done before, and brought up to date by it. ``Conflict`` where the plan names a file group
+        that another unfinished plan names. ``instant`` is a time that the caller wants.
+        """
+        ...
+
+    def start(self, instant: Instant) -> None:
+        """Say that the work on an instant has begun; more than one may work on it, one at least.
+
+        The inflight file is there afterwards, whoever wrote it.
+        """
+        ...
+
+    def complete(self, instant: Instant, body: bytes) -> Instant:
+        """Complete an instant that is no write, and return it; one that is complete stays so."""
+        ...
