@@ -133,7 +133,8 @@ class LocalStorage:
             if recursive:
                 pending.extend(found.folders)
             if not stats:
-                yield from (FileStat(join(place.path, name), -1) for name in found.names)
+                prefix = f"{place.path}/" if place.path else ""
+                yield from [FileStat(prefix + name, -1) for name in found.names]
                 continue
             for name, status in zip(found.names, found.stats, strict=True):
                 yield _file_stat(join(place.path, name), status)

@@ -1,9 +1,10 @@
 """A table at one moment, for writers: every task builds on the same slices, wherever it runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
+from lakewright.format.hudi.file_names import log_file
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
 from lakewright.format.hudi.partition_metadata import PARTITION_METADATA_NAMES
 from lakewright.model.files import FileSlice
@@ -15,9 +16,16 @@ from lakewright.table.state import TableState
 from lakewright.table.visibility import Visibility
 
 
+#: Writes list the same partitions again and again, and most of what they find is old.
+_read_log = lru_cache(maxsize=1 << 14)(log_file)
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
-    """The latest slice of each live group of a partition, and whether Java would find it."""
+    """The latest slice of each live group of a partition, and whether Java would find it.
+
+    Base files have their sizes; logs may have none.
+    """
 
     partition: str
     slices: Sequence[FileSlice]
@@ -72,12 +80,21 @@ class PinnedTable:
         """List a partition: its slices, and whether it has Hudi's metadata file."""
         prefix = len(partition) + 1 if partition else 0
         names, sizes = [], []
-        for file in self.state.storage.list(partition):
+        # Many small commits leave many logs, and nobody here asks how large they are.
+        for file in self.state.storage.list(partition, stats=False):
             names.append(file.path[prefix:])
             sizes.append(file.size)
-        slices = latest_slices(Listing(partition, names, sizes), self.visible)
+        listing = Listing(partition, names, sizes, _read_log)
+        slices = [self._sized(piece) for piece in latest_slices(listing, self.visible)]
         known = not PARTITION_METADATA_NAMES.isdisjoint(names)
         return PartitionFiles(partition, slices, known)
+
+    def _sized(self, piece: FileSlice) -> FileSlice:
+        """Ask for the size of a base file where the listing did not tell."""
+        if piece.base is None or piece.base.size >= 0:
+            return piece
+        found = self.state.storage.stat(piece.base.path)
+        return piece if found is None else replace(piece, base=replace(piece.base, size=found.size))
 
     def __reduce__(self) -> tuple[object, ...]:
         # What was worked out here is worked out again there: it holds functions.

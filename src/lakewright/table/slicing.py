@@ -13,7 +13,7 @@ merges to the same rows.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakewright.format.hudi.file_names import base_file, log_file
@@ -23,17 +23,21 @@ from lakewright.table.visibility import Visibility
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The files of one partition: names, and sizes in the same order."""
+    """The files of one partition: names, and sizes in the same order.
+
+    ``read_log`` reads the name of a log file; who lists a partition often gives one that remembers.
+    """
 
     partition: str
     names: Sequence[str]
     sizes: Sequence[int]
+    read_log: Callable[[str, str, int], LogFile | None] = log_file
 
 
 def latest_slices(listing: Listing, visible: Visibility) -> list[FileSlice]:
     """Return the newest visible slice of every live group, by file id."""
     found, log_names = _newest_bases(listing, visible)
-    logs = _logs_by_group(listing.partition, log_names)
+    logs = _logs_by_group(listing, log_names)
     if logs:
         candidates = _bases_by_group(listing, visible, logs.keys())
         compactions = visible.compactions.get(listing.partition, {})
@@ -60,7 +64,7 @@ def file_groups(listing: Listing, visible: Visibility) -> list[FileGroup]:
     The slice of an unfinished compaction stands for itself here, without the one before it.
     """
     named = zip(listing.names, listing.sizes, strict=True)
-    logs = _logs_by_group(listing.partition, [file for file in named if ".log." in file[0]])
+    logs = _logs_by_group(listing, [file for file in named if ".log." in file[0]])
     bases = _bases_by_group(listing, visible, None)
     compactions = visible.compactions.get(listing.partition, {})
     groups = []
@@ -160,10 +164,12 @@ def _attempt(name: str) -> tuple[tuple[int, ...], str]:
 # ------------------------------------------------------------------------------- logs
 
 
-def _logs_by_group(partition: str, names: Iterable[tuple[str, int]]) -> dict[str, list[LogFile]]:
+def _logs_by_group(
+    listing: Listing, names: Iterable[tuple[str, int]]
+) -> dict[str, list[LogFile]]:
     found: dict[str, list[LogFile]] = {}
     for name, size in names:
-        log = log_file(partition, name, size)
+        log = listing.read_log(listing.partition, name, size)
         # Change files repeat rows that base files and logs hold; readers of changes ask the
         # commit metadata for them.
         if log is not None and not log.cdc:
@@ -206,9 +212,11 @@ def _by_completion(
 ) -> Mapping[str, list[LogFile]]:
     keys = list(bases)
     assigned: dict[str, list[LogFile]] = {}
-    for log in sorted(logs, key=lambda log: (log.instant, log.version, log.write_token)):
-        if not visible.committed[log.instant]:
-            continue
+    kept = [log for log in logs if visible.committed[log.instant]]
+    if keys and kept and keys[-1] <= min(log.instant for log in kept):
+        # No base was requested after any log was: all lie on the newest one.
+        return {keys[-1]: sorted(kept, key=lambda log: _log_order(log, visible))}
+    for log in sorted(kept, key=lambda log: (log.instant, log.version, log.write_token)):
         place = bisect_right(keys, log.instant)
         if place < len(keys):
             # A base was requested after the log was: only the completion time can tell.
@@ -223,17 +231,18 @@ def _by_completion(
     return assigned
 
 
-def _log_order(log: LogFile, visible: Visibility) -> tuple[str, int, str]:
-    return visible.completions.get(log.instant, log.instant), log.version, log.write_token
+def _log_order(log: LogFile, visible: Visibility) -> tuple[str, int, str, str]:
+    completed = visible.completions.get(log.instant, log.instant)
+    return completed, log.version, log.write_token, log.instant
 
 
 def _first_attempts(logs: Sequence[LogFile], visible: Visibility) -> Sequence[LogFile]:
     """Drop the logs of failed attempts where the commit tells which attempt counted."""
+    if len({(log.instant, log.version) for log in logs}) == len(logs):
+        return logs
     twins: dict[tuple[str, int], list[LogFile]] = {}
     for log in logs:
         twins.setdefault((log.instant, log.version), []).append(log)
-    if len(twins) == len(logs):
-        return logs
     kept = []
     for (instant, _), group in twins.items():
         named = visible.named_by(instant) if len(group) > 1 else frozenset()
