@@ -46,7 +46,9 @@ def options_page() -> str:
         "Options",
         "An option is given as text, under its own key or under a name of Apache Hudi that is "
         "accepted in its place. Absence gives the default; a value that is not allowed is refused "
-        "with the allowed ones.",
+        "with the allowed ones. A key of Lakewright's own that does not exist is refused with the "
+        "nearest one that does; a setting of Hudi's that is not in this table is accepted, and the "
+        "log says once that it has no effect here.",
         reference(declared()),
     )
 

@@ -5,6 +5,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from lakewright.storage.memory import MemoryStorage
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from lakewright.table.state import open_state
+from lakewright.timeline.heartbeats import path_of, read_record
 from lakewright.timeline.markers import MarkerKind, Markers
 from support.commits import (
     Write,
@@ -85,20 +87,40 @@ def test_files_of_other_attempts_are_deleted(storage: Storage) -> None:
     assert not leftovers(storage)
 
 
-def test_an_abandoned_write_leaves_a_rollback_and_nothing_else(storage: Storage) -> None:
+@pytest.mark.parametrize("detached", [False, True])
+@pytest.mark.parametrize("files", ["", "bc"])
+def test_an_abandoned_write_leaves_no_trace(storage: Storage, files: str, detached: bool) -> None:
     Write.begin(storage).base("a").publish()
-    before = data_files(storage)
-    Write.begin(storage).base("b").base("c").abandon()
-    view = open_state(storage).timeline
-    assert [i.action for i in view.completed()] == [Action.COMMIT, Action.ROLLBACK]
-    assert data_files(storage) == before
-    assert not leftovers(storage)
-
-
-def test_an_abandoned_write_without_files_leaves_no_trace(storage: Storage) -> None:
     before = paths(storage)
-    Write.begin(storage).abandon()
-    assert [p for p in paths(storage) if ".locks" not in p] == before
+    write = Write.begin(storage, detached=detached)
+    for group in files:
+        write.base(group)
+    write.abandon()
+    assert paths(storage) == before
+
+
+def test_an_abandoned_write_whose_publication_was_tried_leaves_a_rollback(
+    storage: Storage,
+) -> None:
+    """Whoever looked at its completed file must find told what became of it."""
+    write = Write.begin(storage).base("b")
+    record = read_record(storage, write.ticket.instant)
+    assert record is not None
+    by, instant = committer(storage), write.ticket.instant
+    write.by._rest(write.ticket)
+    tried = replace(record, completion=str(int(instant) + 1))
+    storage.write(path_of(instant), tried.encode())
+    by.abandon(write.ticket)
+    view = open_state(storage).timeline
+    assert [i.action for i in view.completed()] == [Action.ROLLBACK]
+    assert not data_files(storage) and not leftovers(storage)
+
+
+def test_a_write_whose_heartbeat_another_has_leaves_a_rollback(storage: Storage) -> None:
+    write = Write.begin(storage).base("b")
+    write.by.abandon(replace(write.ticket, token="another"))
+    assert [i.action for i in open_state(storage).timeline.completed()] == [Action.ROLLBACK]
+    assert not data_files(storage) and not leftovers(storage)
 
 
 def test_the_next_writer_rolls_back_what_a_dead_one_left(storage: Storage) -> None:

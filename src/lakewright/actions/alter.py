@@ -14,6 +14,7 @@ from lakewright.format.hudi.metadata.commit import CommitMetadata
 from lakewright.format.hudi.properties import update_properties
 from lakewright.model.errors import AlreadyExists, Conflict, Invalid, Unsupported
 from lakewright.model.instant import Action, Instant
+from lakewright.model.options import check_properties
 from lakewright.model.schema import DataType, Field, Struct
 from lakewright.model.table import TableType
 from lakewright.table.evolution import stored_schema, written_schema
@@ -113,6 +114,7 @@ def set_properties(
                 next_step="Names start with 'hoodie.' or 'lakewright.'.",
                 key=key,
             )
+    check_properties(k for k, v in changes.items() if v is not None)
     WriteSettings.of({k: v for k, v in changes.items() if v is not None})
     missing = [k for k, v in changes.items() if v is None and k not in state.config.properties]
     if missing and not if_exists:

@@ -26,7 +26,7 @@ from lakewright.format.hudi.properties import (
 )
 from lakewright.index.layout import IndexKind
 from lakewright.model.errors import AlreadyExists, Invalid, Unsupported
-from lakewright.model.options import parse_bool
+from lakewright.model.options import check_properties, parse_bool
 from lakewright.model.schema import META_COLUMNS, OPERATION, Time
 from lakewright.model.table import MergeMode, TableDescriptor, TableId, TableType
 from lakewright.storage.port import Storage
@@ -247,6 +247,7 @@ def _own_properties(properties: Mapping[str, str]) -> dict[str, str]:
                 f"unknown property {key}.",
                 next_step="Names start with 'hoodie.' or 'lakewright.'.",
             )
+    check_properties(properties)
     WriteSettings.of(properties)
     return dict(properties)
 

@@ -1,12 +1,29 @@
-"""Options: each is declared once, and the reference page is written from the declarations."""
+"""Options: each is declared once, and the reference page is written from the declarations.
 
+A key that no option has would be a wish that nobody hears: ``check_options`` and
+``check_properties`` refuse it where its name is one of ours, and say so in the log where it is
+Hudi's, whose settings are many and mostly of no meaning here.
+"""
+
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from lakewright.model.errors import InvalidOption
+from lakewright.model.logs import facts
+from lakewright.model.option_names import OPTIONS, PROPERTIES, PROPERTY_PREFIXES
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+#: What begins so is ours alone.
+_OWN = ("lakewright.", "s3.", "arrow.", "fsspec.")
+#: How alike two names are of which one is a slip of the other, as ``difflib`` counts.
+_SLIP = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +88,49 @@ def declare(
 def declared() -> Iterator[Option[Any]]:
     """Return every declared option once, by key; only imported modules have declared theirs."""
     return (option for name, option in sorted(_DECLARED.items()) if name == option.key)
+
+
+def check_options(
+    given: Mapping[str, str], stored: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Refuse unknown keys of ours; tell once of others that have no effect.
+
+    ``stored`` are the properties of the table, if there is one: to repeat them is no wish.
+    """
+    _check_keys(key for key, value in given.items() if stored.get(key) != value)
+
+
+def check_properties(given: Iterable[str]) -> None:
+    """Do as ``check_options`` for keys that are to be stored with a table."""
+    _check_keys(
+        key for key in given if key not in PROPERTIES and not key.startswith(PROPERTY_PREFIXES)
+    )
+
+
+_TOLD: set[str] = set()
+"""Keys of which the log tells already; a stream would repeat it with every batch."""
+
+
+def _check_keys(keys: Iterable[str]) -> None:
+    unheard = []
+    for key in keys:
+        if key in _DECLARED or key in OPTIONS:
+            continue
+        near = get_close_matches(key, OPTIONS, 1, _SLIP)
+        if key.startswith(_OWN) or (near and near[0].startswith(_OWN)):
+            near = get_close_matches(key, OPTIONS, 1)
+            raise InvalidOption(
+                f"there is no option {key!r}.",
+                next_step=f"Did you mean {near[0]!r}?" if near else "See the options page.",
+                key=key,
+            )
+        if key not in _TOLD:
+            _TOLD.add(key)
+            unheard.append(f"{key} (did you mean {near[0]}?)" if near else key)
+    if unheard:
+        log.warning(
+            "options that have no effect here: %s", ", ".join(unheard), extra=facts(keys=unheard)
+        )
 
 
 def parse_bool(text: str) -> bool:

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from lakewright.model.errors import InvalidPath
 from lakewright.model.extras import load_extra
+from lakewright.model.options import check_options
 from lakewright.storage.port import Storage
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
@@ -31,6 +32,7 @@ def open_storage(
     text = os.fspath(uri)
     if not text:
         raise InvalidPath("The path is empty.", next_step="Give a folder or a URI.")
+    check_options(options)
     if text.startswith("file:"):
         return _local(_path_of_file_uri(text), options)
     found = _SCHEME.match(text)

@@ -11,7 +11,7 @@ from lakewright.storage.memory import MemoryStorage
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from support import commit_deaths
-from support.commit_histories import HISTORIES, check, prepared
+from support.commit_histories import HISTORIES, LOGGED, check, prepared
 from support.commits import Write, completed, leftovers
 from support.faulty_storage import Crash, Fault, FaultyStorage
 from support.tiny_tables import TinyTable
@@ -80,7 +80,10 @@ def test_an_outcome_that_cannot_be_read_back_is_unknown_and_nothing_is_deleted(
     assert not leftovers(storage)
 
 
-@pytest.mark.parametrize(("version", "history"), [(9, "insert"), (9, "mends"), (6, "mends logs")])
+@pytest.mark.parametrize(
+    ("version", "history"),
+    [(9, "insert"), (9, "mends"), (6, "mends logs"), (9, "abandon"), (6, "abandon logs")],
+)
 def test_a_commit_survives_death(version: int, history: str, tmp_path: Path) -> None:
     """A forked process is killed before and after some of its storage calls, on disk."""
     script = commit_deaths.__file__
@@ -102,15 +105,16 @@ def test_a_commit_survives_every_death(version: int, history: str, tmp_path: Pat
 @pytest.mark.parametrize("history", list(HISTORIES))
 def test_a_second_death_while_mending_is_mended_too(history: str) -> None:
     """The one who mends dies as well, at every call in turn; the third finishes."""
-    version = 6 if history == "mends logs" else 9
+    version = 6 if history in LOGGED else 9
+    before = "mends logs" if history in LOGGED else "mends"
     name = f"memory://twice-{history}/t"
     number, died = 0, True
     while died:
         place = MemoryStorage(name)
         place.delete([f.path for f in place.list(recursive=True)])
-        storage = prepared(place, version, "mends logs" if history == "mends logs" else "mends")
+        storage = prepared(place, version, before)
         died = not run(storage, history, Fault(at=number, after=True, error=Crash))
-        check(storage, "mends logs" if history == "mends logs" else "mends", answered=None)
+        check(storage, before, answered=None)
         number += 1
     assert number > 15
 

@@ -204,6 +204,21 @@ def test_logs_of_layout_1(tmp_path: Path) -> None:
     assert found.is_rollback and found.target_instant == gone
 
 
+def test_blocks_in_a_log_of_others_are_undone_by_a_rollback_that_stays() -> None:
+    """The block against them names it, so that even a writer's own undo leaves its instant."""
+    table = TinyTable(6, mor=True).commit(1, {"dt=1": {base_name("a", 1): b"x"}})
+    write = Write.begin(table.storage, action=Action.DELTACOMMIT)
+    shared = f"dt=1/{log_name('a', 1)}"
+    table.touch(shared, block(at(1)) + block(write.ticket.instant))
+    Markers(table.storage, write.ticket.instant).create(shared, MarkerKind.APPEND)
+    write.abandon()
+    assert [i.action for i in open_state(table.storage).timeline.completed()] == [
+        Action.DELTACOMMIT,
+        Action.ROLLBACK,
+    ]
+    assert len([p for p in paths(table.storage, "dt=1") if ".log." in p]) == 2
+
+
 def test_an_append_marker_of_older_hudi_names_the_base_file() -> None:
     table = TinyTable(6, mor=True).commit(1, {"dt=1": {base_name("a", 1): b"x"}})
     left = pending(table, action="deltacommit")

@@ -17,7 +17,7 @@ from lakewright.format.hudi.key_columns import PLAIN_SINGLE_KEY
 from lakewright.format.hudi.metadata.commit import WriteStat
 from lakewright.index.layout import BUCKETS, HASH_FIELDS, INDEX_TYPE, IndexKind, IndexLayout
 from lakewright.model.errors import Invalid, NotFound, Unsupported
-from lakewright.model.options import Option
+from lakewright.model.options import Option, check_options
 from lakewright.model.schema import Timestamp
 from lakewright.model.table import MergeMode
 from lakewright.table.evolution import stored_schema
@@ -42,6 +42,7 @@ def admit(state: TableState, options: Mapping[str, str]) -> IndexLayout:
     False, and the write stores it); what contradicts them is refused. Each refusal names the
     way out.
     """
+    check_options(options, state.config.properties)
     check_config(state.config)
     _check_place(state, options)
     _check_partitions(state)
