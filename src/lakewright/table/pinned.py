@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from lakewright.format.hudi.file_names import log_file
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
 from lakewright.format.hudi.partition_metadata import PARTITION_METADATA_NAMES
 from lakewright.model.files import FileSlice
 from lakewright.model.instant import Action
+from lakewright.model.lazy import lazy
 from lakewright.table.horizon import see_at
 from lakewright.table.reader.names import NameHistory, name_history
 from lakewright.table.slicing import Listing, latest_slices
 from lakewright.table.state import TableState
 from lakewright.table.visibility import Visibility
-
 
 #: Writes list the same partitions again and again, and most of what they find is old.
 _read_log = lru_cache(maxsize=1 << 14)(log_file)
@@ -38,22 +38,22 @@ class PinnedTable:
 
     state: TableState
 
-    @cached_property
+    @lazy
     def visible(self) -> Visibility:
         """What of the history counts."""
         return see_at(self.state, None)
 
-    @cached_property
+    @lazy
     def names(self) -> NameHistory:
         """What older files call the columns of the table."""
         return name_history(self.state)
 
-    @cached_property
+    @lazy
     def described(self) -> set[str]:
         """Partitions whose metadata file was seen to since the table was pinned, here."""
         return set()
 
-    @cached_property
+    @lazy
     def clustering(self) -> Mapping[str, frozenset[str]]:
         """By partition, the file ids that an unfinished clustering is about to replace."""
         found: dict[str, frozenset[str]] = {}

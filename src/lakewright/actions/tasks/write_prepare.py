@@ -39,10 +39,14 @@ _NARROW = 1 << 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Rows that go to one place; deletes and known positions are columns of them."""
+    """Rows that go to one place; deletes and known positions are columns of them.
+
+    ``nbytes`` is about what they take: counting a slice exactly costs more than it is worth.
+    """
 
     place: Place
     rows: pa.RecordBatch
+    nbytes: int
 
 
 class Preparer:
@@ -63,7 +67,8 @@ class Preparer:
         rows, partitions = self._prepare(batch)
         routed = ROUTE_GROUP in batch.schema.names
         if self._everywhere and not routed:
-            return [Piece(EVERYWHERE, rows.append_column(PARTITION_PATH, partitions))]
+            placed = rows.append_column(PARTITION_PATH, partitions)
+            return [Piece(EVERYWHERE, placed, placed.nbytes)]
         if routed:
             groups = _coded(batch.column(ROUTE_GROUP))
             names = groups.dictionary.to_pylist()
@@ -78,7 +83,7 @@ class Preparer:
         """Return keys to delete by place."""
         rows = pa.RecordBatch.from_pydict({RECORD_KEY: gone.keys.cast(pa.string())})
         if self._everywhere:
-            return [Piece(EVERYWHERE, rows)]
+            return [Piece(EVERYWHERE, rows, rows.nbytes)]
         names, codes = [""], None
         if self._spec.layout.buckets is not None:
             names, codes = self._buckets(rows.column(RECORD_KEY))
@@ -156,10 +161,11 @@ def _split(
         present, sizes = np.unique(numbers, return_counts=True)
     if len(present) > 1:
         rows = rows.take(pa.array(np.argsort(numbers, kind="stable")))
+    per_row = rows.nbytes / rows.num_rows
     start = 0
     for number, size in zip(present.tolist(), sizes.tolist(), strict=True):
         place = (paths[number // len(names)], names[number % len(names)])
-        yield Piece(place, rows.slice(start, size))
+        yield Piece(place, rows.slice(start, size), int(size * per_row))
         start += size
 
 

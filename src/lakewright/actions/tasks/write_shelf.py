@@ -46,7 +46,7 @@ class Shelf:
         """Add rows to a place."""
         self._held.setdefault(piece.place, []).append(piece.rows)
         self._schema = self._schema or piece.rows.schema
-        self._bytes += piece.rows.nbytes
+        self._bytes += piece.nbytes
         if self._bytes > self._limit:
             self._store()
 

@@ -49,6 +49,7 @@ class ArrowRows:
         self._open = open
         self._once = once
         self._used = False
+        self._begun: Iterator[pa.RecordBatch] | None = None
 
     @staticmethod
     def of(table: pa.Table) -> "ArrowRows":
@@ -61,24 +62,24 @@ class ArrowRows:
             return self._first_pass()
         if self._once:
             self._keep(_spilled(self._first_pass(), self.schema))
-        return self._normal(self._open())
+        return self._stream()
 
     def few(self, limit: int) -> pa.Table | None:
         """Return all rows where they take at most ``limit`` bytes, None where they are more.
 
-        Of a source that can be opened only once, what was looked at is not lost.
+        What was looked at is not lost: the next pass goes on from it, so that nothing is read
+        twice.
         """
         if self.nbytes is not None and self.nbytes > 2 * limit:
             return None
         taken: list[pa.RecordBatch] = []
         size = 0
-        stream = self._first_pass() if self._once else self._normal(self._open())
+        stream = self._first_pass() if self._once else self._stream()
         for batch in stream:
             taken.append(batch)
             size += batch.nbytes
             if size > limit:
-                if self._once:
-                    self._put_back(taken, stream)
+                self._begun, self._used = _resumed(taken, stream), False
                 return None
         table = pa.Table.from_batches(taken, self.schema)
         if self._once:
@@ -92,14 +93,11 @@ class ArrowRows:
                 next_step="Give a table, a dataset or a file instead of a reader.",
             )
         self._used = True
-        return self._normal(self._open())
+        return self._stream()
 
-    def _put_back(self, taken: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> None:
-        def again() -> Iterator[pa.RecordBatch]:
-            yield from taken
-            yield from rest
-
-        self._open, self._used = again, False
+    def _stream(self) -> Iterator[pa.RecordBatch]:
+        begun, self._begun = self._begun, None
+        return self._normal(self._open()) if begun is None else begun
 
     def _keep(self, again: Callable[[], Batches]) -> None:
         self._open, self._once = again, False
@@ -109,6 +107,15 @@ class ArrowRows:
             whole = conform(_plain(batch), self.schema)
             for start in range(0, whole.num_rows, _MOST_ROWS):
                 yield whole.slice(start, _MOST_ROWS)
+
+
+def _resumed(
+    taken: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    taken.reverse()
+    while taken:
+        yield taken.pop()
+    yield from rest
 
 
 def _check_nulls(fields: Iterable[pa.Field]) -> None:
