@@ -3,7 +3,6 @@
 import html
 import logging
 from collections.abc import Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from lakewright.engine.local.count import count_rows
 from lakewright.engine.local.scan import scan_batches
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.model.extras import load_extra
+from lakewright.model.lazy import lazy
 from lakewright.model.logs import facts
 from lakewright.table.state import TableState
 
@@ -41,7 +41,7 @@ class Scan:
         self._name = name
         self._spark = spark
 
-    @cached_property
+    @lazy
     def _plan(self) -> ScanPlan:
         plan = plan_scan(self._state, self._request)
         done = facts(table=self._name, query=self._request.describe(), slices=len(plan.tasks))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from lakewright.model.expression.bound import BoundExpression
 from lakewright.model.files import (
@@ -13,6 +12,7 @@ from lakewright.model.files import (
     PartitionSnapshot,
 )
 from lakewright.model.instant import BEGINNING, Instant
+from lakewright.model.lazy import lazy
 from lakewright.storage.port import Folder
 from lakewright.table.footers import FOOTERS, FooterPruner, ask
 from lakewright.table.horizon import see_at, see_until, window
@@ -124,7 +124,7 @@ class FileIndex:
 
     # ------------------------------------------------------------------- support
 
-    @cached_property
+    @lazy
     def _tree(self) -> Tree:
         return Tree(self.state.storage, self.state.config, table_schema(self.state))
 

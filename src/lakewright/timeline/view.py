@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from functools import cached_property
 
 from lakewright.format.hudi.config import TableConfig
 from lakewright.format.hudi.history import read_history
 from lakewright.format.hudi.metadata.commit import CommitMetadata
 from lakewright.model.errors import InstantNotFound
 from lakewright.model.instant import BEGINNING, Action, Instant, parse_point_in_time
+from lakewright.model.lazy import lazy
 from lakewright.storage.port import Storage
 from lakewright.timeline.bodies import Bodies, Metadata, Plan
 from lakewright.timeline.entries import Entry, entry_order
@@ -33,7 +33,7 @@ class TimelineView:
 
     # ------------------------------------------------------------------ instants
 
-    @cached_property
+    @lazy
     def instants(self) -> tuple[Instant, ...]:
         """One instant per action at its furthest state, by requested time."""
         return tuple(entry.instant for entry in self.entries)
@@ -108,7 +108,7 @@ class TimelineView:
 
     # ---------------------------------------------------------------- visibility
 
-    @cached_property
+    @lazy
     def start(self) -> str | None:
         """The first instant of the active timeline; files older than it count as committed.
 
@@ -126,12 +126,12 @@ class TimelineView:
                 return instant.requested
         return None
 
-    @cached_property
+    @lazy
     def completions(self) -> Mapping[str, str]:
         """Completion times by requested time of the completed instants that wrote data."""
         return {i.requested: i.completed for i in self.data() if i.completed is not None}
 
-    @cached_property
+    @lazy
     def pending_writes(self) -> frozenset[str]:
         """Requested times of unfinished actions that may have left data files."""
         return frozenset(i.requested for i in self.pending() if i.action.completes_as.writes_data)
@@ -198,7 +198,7 @@ class TimelineView:
         """The same timeline continued into its archived past, read once."""
         return self if self.has_history else self._with_history
 
-    @cached_property
+    @lazy
     def _with_history(self) -> "TimelineView":
         active = {(e.instant.requested, e.instant.action.completes_as) for e in self.entries}
         archived = [
@@ -213,19 +213,19 @@ class TimelineView:
     # ------------------------------------------------------------------- support
 
     # Asked many times by one write, and as long as the timeline.
-    @cached_property
+    @lazy
     def _completed(self) -> tuple[Instant, ...]:
         return tuple(i for i in self.instants if i.is_completed)
 
-    @cached_property
+    @lazy
     def _pending(self) -> tuple[Instant, ...]:
         return tuple(i for i in self.instants if not i.is_completed)
 
-    @cached_property
+    @lazy
     def _data(self) -> tuple[Instant, ...]:
         return tuple(i for i in self._completed if i.action.writes_data)
 
-    @cached_property
+    @lazy
     def _index(self) -> Mapping[tuple[str, Action], Entry]:
         return {(e.instant.requested, e.instant.action.completes_as): e for e in self.entries}
 

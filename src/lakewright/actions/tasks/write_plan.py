@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Iterator
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +13,7 @@ from lakewright.actions.tasks.write_spec import ROUTE_POSITION, GroupWork, Write
 from lakewright.format.hudi.bucket_hash import bucket_file_id
 from lakewright.index.record_index import bucket_slices
 from lakewright.model.files import FileGroupId, FileSlice
+from lakewright.model.lazy import lazy
 from lakewright.model.schema import RECORD_KEY, STRING, Field, Struct
 from lakewright.model.writing import Operation
 from lakewright.table.merge.combine import combined
@@ -28,7 +28,7 @@ class Planner:
     def __init__(self, spec: WriteSpec) -> None:
         self._spec = spec
 
-    @cached_property
+    @lazy
     def _policy(self) -> MergePolicy:
         return MergePolicy.of(self._spec.config)
 

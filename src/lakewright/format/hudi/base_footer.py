@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from lakewright.format.arrow.failures import arrow_failures
 from lakewright.format.arrow.parquet_statistics import ColumnStatistics, read_statistics
 from lakewright.format.arrow.schema import MAX_DEPTH, normalised
 from lakewright.model.errors import Corrupt, NotFound, Unsupported
+from lakewright.model.lazy import lazy
 from lakewright.storage.port import Storage
 
 AVRO_SCHEMA = "parquet.avro.schema"
@@ -40,7 +40,7 @@ class BaseFooter:
         default_factory=dict, repr=False, compare=False
     )
 
-    @cached_property
+    @lazy
     def values(self) -> Mapping[str, str]:
         """The footer's key-values that are text."""
         found = {}
@@ -49,13 +49,13 @@ class BaseFooter:
                 found[key.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
         return found
 
-    @cached_property
+    @lazy
     def file_schema(self) -> pa.Schema:
         """The Arrow schema exactly as the file has it."""
         with arrow_failures(self.path):
             return self.metadata.schema.to_arrow_schema()
 
-    @cached_property
+    @lazy
     def schema(self) -> pa.Schema:
         """The Arrow schema with every type in its normal form; rows are returned in it."""
         columns = self.metadata.schema
@@ -69,7 +69,7 @@ class BaseFooter:
         """The number of rows."""
         return int(self.metadata.num_rows)
 
-    @cached_property
+    @lazy
     def created_by(self) -> str:
         """The software that wrote the file, as it calls itself."""
         with arrow_failures(self.path):
@@ -101,7 +101,7 @@ class BaseFooter:
             self._known[columns] = found
         return self._known[columns]
 
-    @cached_property
+    @lazy
     def leaves(self) -> Mapping[tuple[str, ...], int]:
         """The parquet column of every leaf that is reached through structs alone."""
         found = {}

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from lakewright.format.arrow.evolve import Renames
 from lakewright.format.arrow.nested import Rows
 from lakewright.format.hudi.internal_schema import InternalSchema, load_history, renames, schema_at
+from lakewright.model.lazy import lazy
 from lakewright.table.state import TableState
 
 #: Under this key a commit of a table with schema-on-read carries its numbered schema.
@@ -23,11 +23,11 @@ class FileNames:
 
     renamed: Renames = field(default_factory=dict)
 
-    @cached_property
+    @lazy
     def _top(self) -> Mapping[str, str]:
         return {path[0]: name for path, name in self.renamed.items() if len(path) == 1}
 
-    @cached_property
+    @lazy
     def inner(self) -> Renames:
         """The renamed members of structs, by their path in the table."""
         return {path: name for path, name in self.renamed.items() if len(path) > 1}
