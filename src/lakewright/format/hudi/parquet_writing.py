@@ -7,7 +7,8 @@ the rest of the encoding.
 """
 
 from collections.abc import Collection, Iterator
-from typing import IO
+from functools import lru_cache
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,18 +33,24 @@ def open_writer(
 
     ``repeating`` names the columns that get a dictionary, as ``repeating_columns`` finds them.
     """
-    named = [name for name in schema.names if name in repeating]
     return pq.ParquetWriter(
-        sink,
-        schema,
-        compression={leaf: _codec(leaf, keys) for leaf in _all_leaves(schema)},
-        use_dictionary=[leaf for name in named for leaf in _below(schema, name)],
-        # Nobody asks for a range of sequence numbers, and it costs a comparison per row.
-        write_statistics=[leaf for leaf in _all_leaves(schema) if leaf != COMMIT_SEQNO],
-        use_compliant_nested_type=True,
-        store_schema=False,
-        write_batch_size=_BATCH,
+        sink, schema, **_settings(schema, frozenset(keys), frozenset(repeating))
     )
+
+
+@lru_cache(maxsize=64)
+def _settings(schema: pa.Schema, keys: frozenset[str], repeating: frozenset[str]) -> dict[str, Any]:
+    """Return the settings of a writer; the many files of one write share them."""
+    named = [name for name in schema.names if name in repeating]
+    return {
+        "compression": {leaf: _codec(leaf, keys) for leaf in _all_leaves(schema)},
+        "use_dictionary": [leaf for name in named for leaf in _below(schema, name)],
+        # Nobody asks for a range of sequence numbers, and it costs a comparison per row.
+        "write_statistics": [leaf for leaf in _all_leaves(schema) if leaf != COMMIT_SEQNO],
+        "use_compliant_nested_type": True,
+        "store_schema": False,
+        "write_batch_size": _BATCH,
+    }
 
 
 def repeating_columns(rows: pa.Table, keys: Collection[str]) -> frozenset[str]:

@@ -79,6 +79,22 @@ def test_few_rows_are_returned_and_many_are_put_back(temporary: Path) -> None:
     assert ArrowRows.of(TABLE).few(80) == TABLE
 
 
+def test_a_look_at_many_rows_is_the_beginning_of_the_next_pass() -> None:
+    opened = []
+
+    def open() -> Iterator[pa.RecordBatch]:
+        opened.append(len(opened))
+        return iter(TABLE.to_batches(max_chunksize=3))
+
+    rows = ArrowRows(TABLE.schema, open)
+    assert rows.few(30) is None
+    assert rows.few(30) is None
+    assert values(rows) == list(range(10))
+    assert opened == [0]
+    assert values(rows) == list(range(10))
+    assert opened == [0, 1]
+
+
 def test_large_batches_are_cut() -> None:
     table = pa.table({"a": pa.array(range(600_000), pa.int64())})
     sizes = [batch.num_rows for batch in ArrowRows.of(table).batches()]

@@ -14,7 +14,13 @@ from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.format.hudi.avro_schema import parse_avro_schema
 from lakewright.format.hudi.base_file import BaseFileReader, open_base
 from lakewright.format.hudi.base_pruning import may_contain_key
-from lakewright.format.hudi.base_write import BaseFileSpec, WrittenBase, key_bounds, write_base
+from lakewright.format.hudi.base_write import (
+    BaseFileSpec,
+    WrittenBase,
+    key_bounds,
+    sequence_numbers,
+    write_base,
+)
 from lakewright.format.hudi.bloom import SIMPLE
 from lakewright.model.errors import Invalid
 from lakewright.model.schema import (
@@ -188,6 +194,15 @@ def test_columns_conform() -> None:
 def test_rows_that_do_not_fit_are_refused(rows: pa.RecordBatch, message: str) -> None:
     with pytest.raises(Invalid, match=message):
         write_base(io.BytesIO(), [rows], spec())
+
+
+@pytest.mark.parametrize(
+    ("first", "count"), [(0, 0), (0, 1), (7, 5), (0, 1200), ((1 << 32) - 3, 6), (10**10 - 1, 2)]
+)
+def test_sequence_numbers_count_on_through_all_lengths(first: int, count: int) -> None:
+    made = sequence_numbers(INSTANT, 3, first, count)
+    made.validate(full=True)
+    assert made.to_pylist() == [f"{INSTANT}_3_{n}" for n in range(first, first + count)]
 
 
 def test_bounds_are_in_the_order_of_java() -> None:
