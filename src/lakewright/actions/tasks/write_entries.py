@@ -20,25 +20,31 @@ from lakewright.table.merge.winners import Flags, Places
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """What is said of which keys: records that stay, then deletes of either kind."""
+    """What is said of which keys: records that stay, then deletes of either kind.
+
+    ``untimed`` marks the soft deletes that have no ordering value.
+    """
 
     rows: pa.Table | None
     row_places: Places
     soft: pa.Table | None
     hard: pa.Array
+    untimed: Flags
 
     @staticmethod
     def of(work: GroupWork, policy: MergePolicy) -> "Entries":
         """Tell apart what the rows of a group say."""
         hard = pa.array([], pa.string()) if work.deletes is None else work.deletes
         if work.rows is None or not work.rows.num_rows:
-            return Entries(None, np.empty(0, np.int64), None, hard)
-        deleted, _ = incoming_deletes(work.rows, policy)
+            return Entries(None, np.empty(0, np.int64), None, hard, np.empty(0, bool))
+        deleted, untimed = incoming_deletes(work.rows, policy)
         if not deleted.any():
-            return Entries(work.rows, np.arange(work.rows.num_rows), None, hard)
+            places = np.arange(work.rows.num_rows)
+            return Entries(work.rows, places, None, hard, np.empty(0, bool))
         kept = np.flatnonzero(~deleted)
         rows = work.rows.take(pa.array(kept)) if len(kept) else None
-        return Entries(rows, kept, work.rows.filter(pa.array(deleted)), hard)
+        soft = work.rows.filter(pa.array(deleted))
+        return Entries(rows, kept, soft, hard, untimed[deleted])
 
     def __len__(self) -> int:
         return self.row_count + self.delete_count
@@ -52,6 +58,12 @@ class Entries:
     def delete_count(self) -> int:
         """Deletes of both kinds."""
         return (0 if self.soft is None else int(self.soft.num_rows)) + len(self.hard)
+
+    @property
+    def with_values(self) -> pa.Table | None:
+        """Records and soft deletes: what a stored row may be compared with."""
+        parts = [part for part in (self.rows, self.soft) if part is not None]
+        return pa.concat_tables(parts) if parts else None
 
     @property
     def delete_keys(self) -> pa.Array:
@@ -74,6 +86,7 @@ class EntryPlaces:
     rows: Places
     deletes: Places
     losing_rows: Flags
+    losing_deletes: Flags
 
 
 def find_places(
@@ -86,14 +99,15 @@ def find_places(
     if work.positions is not None and not entries.delete_count:
         rows = np.asarray(pc.fill_null(work.positions, -1))[entries.row_places].astype(np.int64)
         late = _late(spec, piece.base, entries, rows, ordering)
-        return EntryPlaces(rows, np.empty(0, np.int64), late)
+        return EntryPlaces(rows, np.empty(0, np.int64), late, np.empty(0, bool))
     if not writes_positions(spec):
         return None
     keys = pa.chunked_array([entries.row_keys, entries.delete_keys], pa.string()).combine_chunks()
     more = tuple(dict.fromkeys(name.split(".")[0] for name in ordering))
     places = np.full(len(keys), -1, np.int64)
-    losing = np.zeros(entries.row_count, bool)
-    values = ordering_columns(entries.rows, ordering) if entries.rows is not None else ()
+    compared = entries.with_values
+    values = ordering_columns(compared, ordering) if compared is not None else ()
+    losing = np.zeros(entries.row_count + len(entries.untimed), bool)
     start = 0
     with OldBase.open(spec, piece.base) as old:
         for batch in old.key_batches(more):
@@ -106,9 +120,10 @@ def find_places(
             places[which[fresh]] = rows[fresh] + start
             start += batch.num_rows
             if values:
-                losing |= _losing(batch, rows, which, ordering, values, entries.row_count)
+                losing |= _losing(batch, rows, which, ordering, values, len(losing))
     count = entries.row_count
-    return EntryPlaces(places[:count], places[count:], losing)
+    resisted = losing[count:] & ~entries.untimed
+    return EntryPlaces(places[:count], places[count:], losing[:count], resisted)
 
 
 def writes_positions(spec: WriteSpec) -> bool:

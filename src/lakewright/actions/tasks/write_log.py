@@ -57,7 +57,7 @@ def _counts(entries: Entries, found: EntryPlaces | None, piece: FileSlice) -> _C
     if piece.logs:
         # A key may be new to the base file and known to a log, or deleted by one.
         return _Counts(records, deletes, 0, records, deletes, exact=False, key_range=bounds)
-    gone = int((found.deletes >= 0).sum())
+    gone = int((found.deletes >= 0).sum()) - int(found.losing_deletes.sum())
     return _Counts(records, deletes, inserted, records - inserted - late, gone, True, bounds)
 
 

@@ -392,6 +392,16 @@ def test_late_rows_of_a_lookup_table_are_not_counted(storage: MemoryStorage, ver
     assert counts(made) == (0, 1, 0, True)
 
 
+@pytest.mark.parametrize("buckets", [None, 1])
+def test_late_deletes_are_not_counted(storage: MemoryStorage, buckets: int | None) -> None:
+    table = TaskTable(storage, MOR, buckets=buckets, schema=DELETING)
+    table.write(UPSERT, soft(*((f"k{n}", 5, "a", "p", False) for n in range(4))))
+    late = [("k0", 4, "late", "p", True), ("k1", 4, "late", "p", False)]
+    made = table.write(UPSERT, soft(*late, ("k2", 6, "b", "p", True)), [("dt=p", "k3")])
+    assert counts(made) == (0, 0, 2, True)
+    assert {row["id"] for row in table.rows()} == {"k0", "k1"}
+
+
 def test_the_filter_of_a_rewritten_file_knows_every_key(storage: MemoryStorage) -> None:
     table = TaskTable(storage, buckets=1)
     table.write(UPSERT, many(40))
