@@ -162,3 +162,38 @@ def test_columns_and_settings_of_a_table_that_exists(tmp_path: Path) -> None:
     with pytest.raises(lw.Unsupported):
         table.set_properties({"hoodie.table.recordkey.fields": "n"})
     assert table.fsck(deep=True).ok
+
+
+@pytest.mark.parametrize("limit", ["0", "1000000"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_merge_adds_to_a_table_that_makes_its_keys(tmp_path: Path, kind: str, limit: str) -> None:
+    """As in Hudi: any columns may be compared, and what matches nothing gets a new key."""
+    table = lw.create_table(
+        tmp_path / "t", schema=SCHEMA, key=None, partition_by="p", type=kind, order_by="ts"
+    )
+    table.insert(_rows(("a", 1, "x", 1), ("a", 2, "x", 1), ("b", 3, "y", 1), ("c", 4, "y", 1)))
+    stored = {r["n"]: r["_hoodie_record_key"] for r in table.scan(meta=True).to_arrow().to_pylist()}
+    done = table.merge(
+        _rows(("a", 10, "x", 5), ("c", 0, "y", 5), ("d", 7, "y", 5), ("d", 7, "z", 5)),
+        on="t.id = s.id",
+        when_matched=[{"delete": True, "where": "s.n = 0"}, {"set": {"n": "t.n + s.n"}}],
+        when_not_matched="insert",
+        options={"lakewright.write.driver-bytes": limit},
+    )
+    assert done.inserted == 2
+    assert _found(table) == [
+        ("a", 11, "x", 1),
+        ("a", 12, "x", 1),
+        ("b", 3, "y", 1),
+        ("d", 7, "y", 5),
+        ("d", 7, "z", 5),
+    ]
+    rows = table.scan(meta=True).to_arrow().to_pylist()
+    keys = {(r["n"], r["p"]): r["_hoodie_record_key"] for r in rows}
+    assert len(set(keys.values())) == 5
+    assert keys[11, "x"] == stored[1] and keys[12, "x"] == stored[2]
+    assert all(r["_hoodie_partition_path"] == f"p={r['p']}" for r in rows)
+    new = [key for (n, _), key in keys.items() if n == 7]
+    assert done.instant is not None
+    assert all(key.startswith(f"{done.instant.requested}_") for key in new)
+    assert table.fsck(deep=True).ok

@@ -235,11 +235,6 @@ class _Planner:
         return Assigned(column, BoundLiteral(None, column.type))
 
     def _check_inserted(self, given: Mapping[str, Expression]) -> None:
-        if self.rules.identity:
-            raise Unsupported(
-                "a merge cannot insert into this table: its keys are made when rows are added.",
-                next_step="Add the rows that match nothing with insert().",
-            )
         missing = [
             c.name
             for c in self.rules.columns

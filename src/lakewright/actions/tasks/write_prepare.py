@@ -98,16 +98,19 @@ class Preparer:
     def _prepare(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.DictionaryArray]:
         names = batch.schema.names
         data = self._conformed(batch)
-        if RECORD_KEY in names:
-            keys = batch.column(RECORD_KEY).cast(pa.string())
-        elif self._keys.generated:
-            keys = self._keys.generated_keys(
-                self._spec.instant, self._task, self._take(len(batch)), len(batch)
-            )
-        else:
-            keys = self._keys.keys(data)
         path = ROUTE_PARTITION if ROUTE_PARTITION in names else PARTITION_PATH
         partitions = _coded(batch.column(path)) if path in names else self._keys.partitions(data)
+        if RECORD_KEY in names:
+            keys = batch.column(RECORD_KEY).cast(pa.string())
+            if self._keys.generated and keys.null_count:
+                # Rows of a merge: those that it adds have no key and no partition yet.
+                made = self._generated(len(batch))
+                keys, paths = self._keys.completed(data, keys, partitions, made)
+                partitions = _coded(paths)
+        elif self._keys.generated:
+            keys = self._generated(len(batch))
+        else:
+            keys = self._keys.keys(data)
         columns = {RECORD_KEY: keys}
         if not self._only_keys:
             columns |= dict(zip(data.schema.names, data.columns, strict=True))
@@ -125,11 +128,11 @@ class Preparer:
             target = pa.schema([f for f in target if f.name in batch.schema.names])
         return conform(batch, target)
 
-    def _take(self, rows: int) -> int:
+    def _generated(self, rows: int) -> pa.Array:
         with self._lock:
             first = self._made
             self._made += rows
-        return first
+        return self._keys.generated_keys(self._spec.instant, self._task, first, rows)
 
 
 def _coded(column: pa.Array) -> pa.DictionaryArray:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakewright.actions.tasks.write_spec import WriteSpec
 from lakewright.engine.spark.carrying import error_text, unpack_job
 from lakewright.engine.spark.worker import settle
-from lakewright.engine.spark.write_worker import TaskError, conformed
+from lakewright.engine.spark.write_worker import TaskError, conformed, here
 from lakewright.format.hudi.key_columns import KeyMaker
 from lakewright.index.key_lookup import stored_keys
 from lakewright.model.errors import LakewrightError
@@ -26,16 +26,21 @@ _LISTED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class KeysJob:
-    """How rows get their keys; ``schema`` holds their columns."""
+    """How rows get their keys; ``schema`` holds their columns.
+
+    ``instant`` is part of the keys that are made for rows which have none yet.
+    """
 
     maker: KeyMaker
     schema: pa.Schema
+    instant: str
 
 
 def add_keys(job: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Add record key and partition path as the last columns of batches."""
     settle()
     work = cast("KeysJob", unpack_job(job))
+    task, done = here()[0], 0
     for batch in batches:
         rows = conformed(batch, work.schema)
         names = rows.schema.names
@@ -43,8 +48,12 @@ def add_keys(job: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
             keys = rows.column(RECORD_KEY) if RECORD_KEY in names else work.maker.keys(rows)
             known = PARTITION_PATH in names
             paths = rows.column(PARTITION_PATH) if known else work.maker.partitions(rows)
+            if work.maker.generated and keys.null_count:
+                made = work.maker.generated_keys(work.instant, task, done, len(rows))
+                keys, paths = work.maker.completed(rows, keys, paths, made)
         except LakewrightError as error:
             raise TaskError(error_text(error)) from error
+        done += len(rows)
         columns = [*batch.columns, keys, paths.cast(pa.string())]
         yield pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, KEY, PATH])
 

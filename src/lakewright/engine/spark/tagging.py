@@ -123,7 +123,7 @@ def tagged(
 
 def _keyed(frame: "DataFrame", spec: WriteSpec) -> "DataFrame":
     schema = to_arrow_schema(from_spark_schema(frame.schema))
-    job = pack_job(KeysJob(KeyMaker.of(spec.config, spec.schema), schema))
+    job = pack_job(KeysJob(KeyMaker.of(spec.config, spec.schema), schema, spec.instant))
     columns = [st.StructField(f.name, f.dataType, nullable=True) for f in frame.schema.fields]
     more = [st.StructField(name, st.StringType()) for name in (KEY, PATH)]
     return frame.mapInArrow(in_worker("tag_worker", "add_keys", job), st.StructType(columns + more))

@@ -70,7 +70,7 @@ def run_items(job: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
 
 def _items(job: bytes, bundles: Iterable[bytes]) -> Iterator[object]:
     work = cast("ItemsJob", unpack_job(job))
-    stage, run = _here()[1:]
+    stage, run = here()[1:]
     for bundle in bundles:
         for number, item in unpack_items(bundle):
             try:
@@ -91,7 +91,7 @@ def _stream(job: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[object]:
     work = cast("StreamJob", unpack_job(job))
     rows = (conformed(batch, work.schema) for batch in batches if batch.num_rows)
     try:
-        for made in work.function(work.shared, rows, Attempt(*_here())):
+        for made in work.function(work.shared, rows, Attempt(*here())):
             check_in_time(work.shared, made)
             yield made
     except LakewrightError as error:
@@ -144,7 +144,7 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _here() -> tuple[int, int, int]:
+def here() -> tuple[int, int, int]:
     """Return partition, stage, and the number of this run, which Spark gives to no other."""
     context = TaskContext.get()
     if context is None:

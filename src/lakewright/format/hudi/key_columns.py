@@ -144,6 +144,16 @@ class KeyMaker:
         numbers = pa.array(np.arange(start, start + count)).cast(pa.string())
         return pc.binary_join_element_wise(f"{instant}_{task}_", numbers, "")
 
+    def completed(
+        self, rows: Rows, keys: pa.Array, paths: pa.Array, made: pa.Array
+    ) -> tuple[pa.Array, pa.Array]:
+        """Return record keys and partition paths of rows some of which have neither yet.
+
+        ``made`` are keys for those.
+        """
+        own = self.partitions(rows).cast(pa.string())
+        return pc.coalesce(keys, made), pc.coalesce(paths.cast(pa.string()), own)
+
     def partitions(self, rows: Rows) -> pa.DictionaryArray:
         """Return the partition path of each row; a table without partitions has the one ``""``."""
         codes = np.zeros(rows.num_rows, np.int32)

@@ -93,13 +93,6 @@ def test_rows_with_keys_of_their_writer_stay_in_their_partition() -> None:
     rules = Rules(COLUMNS, (), ("p",), (), ("_hoodie_record_key", "_hoodie_partition_path"))
     with pytest.raises(Unsupported, match="moved"):
         plan_update(rules, {"p": lit("x")})
-    with pytest.raises(Unsupported, match="cannot insert"):
-        plan_merge(
-            rules,
-            COLUMNS,
-            parse_expression("t.id = s.id"),
-            {"when_not_matched": read_clauses("when_not_matched", "insert")},
-        )
 
 
 def test_values_that_would_be_lost_are_refused_with_a_sample() -> None:
