@@ -94,6 +94,11 @@ def choose_engine(
     return SessionExecutor(local, _on_spark(session, options)), given
 
 
+def service_engine(options: Mapping[str, str], session: "SparkSession | None") -> Executor[Any]:
+    """Return the engine of a table service: the session's, else this process."""
+    return LocalExecutor(options) if session is None else _on_spark(session, options)
+
+
 def _on_spark(session: "SparkSession", options: Mapping[str, str]) -> Executor[Any]:
     from lakewright.engine.spark.executor import SparkExecutor
 

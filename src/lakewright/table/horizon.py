@@ -1,9 +1,10 @@
 """What a reading may see: from the timeline to a ``Visibility``, and where history ends."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from lakewright.format.hudi.metadata.clean import CleanMetadata
 from lakewright.format.hudi.metadata.compaction import CompactionPlan
+from lakewright.format.hudi.metadata.restore import RestorePlan
 from lakewright.model.errors import HistoryGone, InstantNotFound
 from lakewright.model.instant import BEGINNING, Action, Instant
 from lakewright.model.table import TableType
@@ -53,13 +54,38 @@ def window(state: TableState, start: str | None, end: str | None) -> tuple[Insta
     return tuple(i for i in timeline.between(start, end) if i.action.writes_data)
 
 
+#: Where a cleaning that counts versions notes the first instant that can still be read: Hudi's
+#: record of it tells none.
+READABLE_FROM = "lakewright.readable-from"
+
+
 def earliest_retained(timeline: TimelineView) -> str | None:
-    """The first instant whose files the last cleaning kept; None where nothing bounds it."""
+    """The first instant whose files the last cleaning kept; None where nothing bounds it.
+
+    A restore after the cleaning made sure that the files of its target are there.
+    """
+    body = last_cleaning(timeline)
+    if body is None:
+        return None
+    first = max(body.earliest_to_retain, body.extra.get(READABLE_FROM, ""))
+    return min((first, *_restored_since(timeline, body.start))) if first else None
+
+
+def last_cleaning(timeline: TimelineView) -> CleanMetadata | None:
+    """The record of the last completed cleaning on the timeline, if there is one."""
     for instant in reversed(timeline.by_action(Action.CLEAN)):
         if instant.is_completed:
             body = timeline.metadata(instant)
-            return (body.earliest_to_retain or None) if isinstance(body, CleanMetadata) else None
+            return body if isinstance(body, CleanMetadata) else None
     return None
+
+
+def _restored_since(timeline: TimelineView, cleaning: str) -> Iterator[str]:
+    for instant in timeline.by_action(Action.RESTORE):
+        if instant.is_completed and instant.requested > cleaning:
+            plan = timeline.plan(instant)
+            if isinstance(plan, RestorePlan) and plan.savepoint:
+                yield plan.savepoint
 
 
 def check_retained(timeline: TimelineView, as_of: str) -> None:

@@ -14,6 +14,7 @@ from lakewright.format.hudi.properties import (
     table_checksum,
 )
 from lakewright.model.errors import Conflict, NotFound
+from lakewright.model.instant import Action
 from lakewright.storage.port import Storage
 from lakewright.timeline.heartbeats import Tolerance
 from lakewright.timeline.load import load_timeline
@@ -47,12 +48,14 @@ class TimelineAccess:
     def repaired(self) -> Iterator[tuple[TimelineView, Lease]]:
         """Hold the lock over a timeline on which nothing dead is left.
 
-        ``Conflict`` where the table is not what the caller knows any more.
+        ``Conflict`` where the table is not what the caller knows any more, or another one is
+        about to restore it.
         """
         with self.lock.acquire() as lease:
             self._check_properties()
-            view = load_timeline(self.storage, self.config)
-            yield self.recovery(view).run(), lease
+            view = self.recovery(load_timeline(self.storage, self.config)).run()
+            _check_unrestored(view)
+            yield view, lease
 
     @contextmanager
     def loaded(self) -> Iterator[tuple[TimelineView, Lease]]:
@@ -92,3 +95,13 @@ class TimelineAccess:
             return None
         sealed = values.get(CHECKSUM) in (None, str(table_checksum(values)))
         return values if sealed and NAME in values else None
+
+
+def _check_unrestored(view: TimelineView) -> None:
+    for instant in view.pending():
+        if instant.action is Action.RESTORE:
+            raise Conflict(
+                f"The restore {instant.requested} has not finished.",
+                next_step="Wait for it, or run again the software that began it.",
+                instant=str(instant),
+            )

@@ -26,6 +26,12 @@ def is_plan(view: TimelineView, entry: Entry) -> bool:
     return isinstance(plan, ReplacePlan) and plan.clustering is not None
 
 
+def find_write(view: TimelineView, requested: str) -> Entry | None:
+    """Return the entry of a write or a service of this time, whatever its state."""
+    found = (e for e in view.entries if e.instant.requested == requested and not e.archived)
+    return next((e for e in found if e.instant.action.completes_as.writes_data), None)
+
+
 def planned_entry(view: TimelineView, plan: Instant) -> Entry:
     """Return the entry of a plan; ``InstantNotFound`` or ``Conflict`` where it waits no more."""
     for entry in view.entries:

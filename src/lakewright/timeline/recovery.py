@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lakewright.format.hudi.config import TableConfig
+from lakewright.format.hudi.metadata.restore import RestorePlan
 from lakewright.format.hudi.metadata.rollback import RollbackPlan
 from lakewright.model.errors import Corrupt
 from lakewright.model.instant import Action, Instant, State, instant_datetime
@@ -27,7 +28,8 @@ from lakewright.timeline.heartbeats import (
 from lakewright.timeline.leftovers import clear_leftovers
 from lakewright.timeline.load import load_timeline
 from lakewright.timeline.owner import Owner
-from lakewright.timeline.plans import is_plan
+from lakewright.timeline.plans import find_write, is_plan
+from lakewright.timeline.restore import Restore
 from lakewright.timeline.rollback import Rollback, plan_rollback
 from lakewright.timeline.view import TimelineView
 
@@ -39,7 +41,10 @@ _WRITES = (Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT)
 def pending_failed(
     view: TimelineView, now: float, options: Mapping[str, str] | None = None
 ) -> tuple[Instant, ...]:
-    """Return the pending writes and rollbacks whose writer is gone at ``now`` (epoch seconds)."""
+    """Return the pending writes, rollbacks and restores that nobody works on any more.
+
+    ``now`` is in seconds since the epoch.
+    """
     values = {**view.config.properties, **(options or {})}
     beats = list_heartbeats(view.storage)
     judge = _Judge(view, beats, Tolerance.of(values), now)
@@ -56,13 +61,13 @@ def rollback_targets(view: TimelineView) -> Iterator[str]:
 
 
 def _may_fail(view: TimelineView, entry: Entry) -> bool:
-    """Say whether an entry is a write or a rollback that somebody ought to be working on.
+    """Say whether somebody ought to be working on an entry: a write, a rollback or a restore.
 
     Plans of compactions and clusterings wait on the timeline for whoever carries them out.
     """
     if entry.instant.is_completed or entry.archived:
         return False
-    if entry.planned is Action.ROLLBACK:
+    if entry.planned in (Action.ROLLBACK, Action.RESTORE):
         return True
     return entry.planned in _WRITES and not is_plan(view, entry)
 
@@ -118,6 +123,8 @@ class Recovery:
         beats = list_heartbeats(self.storage)
         judge = _Judge(self.view, beats, self.tolerance, time.time())
         if self.tolerance.policy is not FailedWrites.NEVER:
+            for entry in self._failed(judge, Action.RESTORE):
+                self._restore(entry)
             for entry in self._failed(judge, Action.ROLLBACK):
                 self.resume(entry)
             rolling = frozenset(rollback_targets(self.view))
@@ -162,12 +169,30 @@ class Recovery:
             self._refresh()
             return
         target = "" if plan.instant is None else plan.instant.time
-        found = [e for e in self.view.entries if e.instant.requested == target]
-        pending = next((e for e in found if not e.instant.is_completed), None)
-        self._complete(self._rollback(instant, plan, pending), pending)
+        found = find_write(self.view, target)
+        self._complete(self._rollback(instant, plan, found), found)
+
+    def _restore(self, entry: Entry) -> None:
+        """Finish a restore that was cut off; one without a readable plan undid nothing."""
+        plan = self._restore_plan(entry)
+        if plan is None:
+            folder = self.config.timeline_folder
+            self.storage.delete([f"{folder}/{name}" for name in entry.files.values()])
+        else:
+            Restore(self.storage, self.config, entry.instant.requested, plan).run(self.view)
+        self._refresh()
+
+    def _restore_plan(self, entry: Entry) -> RestorePlan | None:
+        try:
+            plan = self.view.plan(entry.instant)
+        except Corrupt as error:
+            log.warning("a restore has no readable plan", extra=facts(error=str(error)))
+            return None
+        return plan if isinstance(plan, RestorePlan) else None
 
     def _rollback(self, instant: str, plan: RollbackPlan, entry: Entry | None) -> Rollback:
-        keeps_plan = entry is not None and is_plan(self.view, entry)
+        pending = entry is not None and not entry.instant.is_completed
+        keeps_plan = pending and entry is not None and is_plan(self.view, entry)
         return Rollback(self.storage, self.config, instant, plan, keeps_plan)
 
     def _plan(self, entry: Entry) -> RollbackPlan | None:

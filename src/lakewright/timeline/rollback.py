@@ -1,12 +1,14 @@
-"""Taking back a write that failed: a plan of what goes, then its execution.
+"""Taking back a write, one that failed or one that took effect: what goes, then its going.
 
 A plan is written down as the requested file of a rollback before anything is deleted, so that a
 rollback that is cut off is finished by whoever comes next. A writer that takes back its own write
 before it was published erases it instead, and the timeline tells nothing of it. Everything runs
 under the table's lock, and every step may be done twice.
 
-Which files a write made is told by its markers. One without any made no file, if it is ours or a
-recent Hudi's; otherwise the table is listed for the files that carry its instant. Layout 2 deletes
+Which files a write made is told by its commit where it took effect, else by its markers. One
+without any made no file, if it is ours or a recent Hudi's; otherwise the table is listed for the
+files that carry its instant. A write that took effect leaves the timeline first: from then on it
+is one that failed, and readers miss none of its files. Layout 2 deletes
 them all. In layout 1 a log file is named after the slice that it belongs to, and may hold blocks
 of other writes: then a block in a new log file says that the failed write's blocks do not count.
 """
@@ -22,6 +24,7 @@ from lakewright.format.hudi.instant_names import instant_file_name
 from lakewright.format.hudi.log.blocks import LogBlock
 from lakewright.format.hudi.log.read import scan_blocks
 from lakewright.format.hudi.log.write import rollback_block
+from lakewright.format.hudi.metadata.commit import CommitMetadata
 from lakewright.format.hudi.metadata.rollback import (
     InstantInfo,
     RollbackMetadata,
@@ -39,6 +42,7 @@ from lakewright.storage.paths import join, split
 from lakewright.storage.port import Storage
 from lakewright.timeline.entries import Entry
 from lakewright.timeline.heartbeats import drop_heartbeats
+from lakewright.timeline.leftovers import written_paths
 from lakewright.timeline.markers import MarkerKind, Markers
 
 log = logging.getLogger(__name__)
@@ -62,6 +66,22 @@ def plan_rollback(
         bases_alone = config.layout == 1 and entry.planned is Action.COMPACTION
         requests = _from_listing(storage, config, target, bases_alone)
     return RollbackPlan(InstantInfo(target, entry.planned), tuple(requests))
+
+
+def plan_undo(
+    storage: Storage, config: TableConfig, entry: Entry, metadata: CommitMetadata
+) -> RollbackPlan:
+    """Say what the rollback of a completed write, whose commit is ``metadata``, has to undo."""
+    target = entry.instant.requested
+    requests: list[RollbackRequest] = []
+    for path in sorted(written_paths(metadata)):
+        folder, name = split(path)
+        file = log_file(folder, name)
+        if config.layout == 1 and file is not None and not file.cdc:
+            requests.extend(_undone_log(storage, file, target))
+        else:
+            requests.append(_deletion(storage, path, target))
+    return RollbackPlan(InstantInfo(target, entry.instant.action), tuple(requests))
 
 
 def _from_markers(storage: Storage, config: TableConfig, target: str) -> list[RollbackRequest]:
@@ -182,9 +202,20 @@ class Rollback:
                 instant=self.instant,
             )
 
-    def run(self, entry: Entry | None, completed: str) -> None:
+    def run(self, entry: Entry | None, completed: str) -> RollbackMetadata:
         """Undo everything and complete; ``entry`` is the target while it is on the timeline."""
         self.storage.create(self._file(State.INFLIGHT), b"")
+        metadata = self.undo(entry)
+        self.storage.create(self._file(State.COMPLETED, completed), encode_rollback(metadata))
+        Markers(self.storage, self.target).clear()
+        drop_heartbeats(self.storage, self.target, self.instant)
+        return metadata
+
+    def undo(self, entry: Entry | None) -> RollbackMetadata:
+        """Take the target off the timeline, and its files away; return what went."""
+        if entry is not None and State.COMPLETED in entry.files:
+            done = f"{self.config.timeline_folder}/{entry.files[State.COMPLETED]}"
+            self.storage.delete([done])
         partitions = self._undo()
         if entry is not None:
             self.storage.delete(self._pending_files(entry))
@@ -196,13 +227,11 @@ class Rollback:
             partitions=partitions,
             instants=(self.plan.instant,) if self.plan.instant else (),
         )
-        self.storage.create(self._file(State.COMPLETED, completed), encode_rollback(metadata))
         log.info(
-            "a failed write was rolled back",
+            "a write was rolled back",
             extra=facts(instant=self.target, by=self.instant, files=metadata.total_deleted),
         )
-        Markers(self.storage, self.target).clear()
-        drop_heartbeats(self.storage, self.target, self.instant)
+        return metadata
 
     def erase(self, entry: Entry) -> None:
         """Delete the files of a write and take it off the timeline, without a trace.
@@ -223,13 +252,7 @@ class Rollback:
         return f"{self.config.timeline_folder}/{instant_file_name(instant, self.config.layout)}"
 
     def _pending_files(self, entry: Entry) -> list[str]:
-        """Return what goes from the timeline."""
-        if State.COMPLETED in entry.files:
-            raise Conflict(
-                f"{entry.instant} has completed and is not rolled back as a failed write.",
-                next_step="Open the table again.",
-                instant=str(entry.instant),
-            )
+        """Return what goes from the timeline when the files are gone."""
         states = [State.INFLIGHT]
         if not self.keeps_plan:
             states.append(State.REQUESTED)

@@ -1,23 +1,29 @@
 """The upkeep port on storage: Hudi's timeline files under the table's lock."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from lakewright.format.hudi.config import TableConfig
 from lakewright.format.hudi.instant_names import instant_file_name
 from lakewright.format.hudi.metadata.compaction import decode_compaction_plan
 from lakewright.format.hudi.metadata.replace_plan import decode_replace_plan
-from lakewright.model.errors import Conflict
+from lakewright.format.hudi.metadata.rollback import RollbackPlan
+from lakewright.model.errors import Conflict, InstantNotFound
 from lakewright.model.instant import Action, Instant, State
 from lakewright.model.logs import facts
 from lakewright.storage.port import Storage
 from lakewright.timeline.access import TimelineAccess
 from lakewright.timeline.clock import check_wanted, next_time
 from lakewright.timeline.conflicts import Touched
+from lakewright.timeline.entries import Entry
+from lakewright.timeline.heartbeats import Heartbeat, Record
 from lakewright.timeline.locks.port import TableLock
-from lakewright.timeline.plans import is_plan
+from lakewright.timeline.owner import Owner
+from lakewright.timeline.plans import check_deserted, find_write, is_plan
 from lakewright.timeline.publication import Patience, create_once
-from lakewright.timeline.upkeep import MakePlan
+from lakewright.timeline.restore import Restore
+from lakewright.timeline.rollback import Rollback, plan_rollback, plan_undo
+from lakewright.timeline.upkeep import CheckUndo, MakePlan, MakeRestore
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
@@ -68,12 +74,16 @@ class StorageUpkeep:
         """Say that the work on an instant has begun: see ``Upkeep.start``."""
         self._storage.create(self._path(instant, State.INFLIGHT), b"")
 
-    def complete(self, instant: Instant, body: bytes) -> Instant:
+    def complete(
+        self, instant: Instant, body: bytes, check: Callable[[TimelineView], None] | None = None
+    ) -> Instant:
         """Complete an instant that is no write: see ``Upkeep.complete``."""
         with self._access.loaded() as (view, lease):
             for found in view.by_action(instant.action):
                 if found.requested == instant.requested and found.is_completed:
                     return found
+            if check is not None:
+                check(view)
             layout_2 = self._config.layout == 2
             completed = next_time(view, instant.requested) if layout_2 else instant.requested
             done = Instant(instant.requested, instant.action, State.COMPLETED, completed)
@@ -81,6 +91,76 @@ class StorageUpkeep:
             self._create(done, body)
         log.info("service completed", extra=facts(instant=str(done)))
         return done
+
+    def roll_back(self, requested: str, check: CheckUndo) -> Instant:
+        """Take back a write or a plan: see ``Upkeep.roll_back``."""
+        with self._access.repaired() as (view, lease):
+            entry = find_write(view, requested)
+            if entry is None:
+                raise InstantNotFound(
+                    f"The timeline has no write {requested}.",
+                    next_step="Archived writes cannot be taken back; see the timeline.",
+                    instant=requested,
+                )
+            plan = self._undoing(view, entry)
+            check(view, entry.instant)
+            rollback = Rollback(self._storage, self._config, next_time(view), plan)
+            with self._beating(rollback.instant):
+                lease.secure(self._patience.request)
+                rollback.request()
+                completed = next_time(view, rollback.instant)
+                rollback.run(entry, completed)
+        done = completed if self._config.layout == 2 else rollback.instant
+        return Instant(rollback.instant, Action.ROLLBACK, State.COMPLETED, done)
+
+    def _undoing(self, view: TimelineView, entry: Entry) -> RollbackPlan:
+        if entry.instant.is_completed:
+            metadata = view.commit_metadata(entry.instant)
+            return plan_undo(self._storage, self._config, entry, metadata)
+        if not is_plan(view, entry):
+            raise Conflict(
+                f"The write {entry.instant.requested} is under way.",
+                next_step="Stop its writer; once that is dead, the next write takes it back.",
+                instant=str(entry.instant),
+            )
+        begun = State.INFLIGHT in entry.files
+        if begun:
+            check_deserted(view, entry, self._access.tolerance)
+        return plan_rollback(self._storage, self._config, entry, announced=not begun)
+
+    def restore(self, make: MakeRestore) -> Instant:
+        """Take back several: see ``Upkeep.restore``."""
+        with self._access.repaired() as (view, lease):
+            restore = Restore(self._storage, self._config, next_time(view), make(view))
+            for info in restore.plan.instants:
+                entry = find_write(view, info.time)
+                if entry is not None and set(entry.files) == {State.REQUESTED, State.INFLIGHT}:
+                    check_deserted(view, entry, self._access.tolerance)
+            with self._beating(restore.instant):
+                lease.secure(self._patience.request)
+                restore.request()
+                return restore.run(view)
+
+    def _beating(self, instant: str) -> Heartbeat:
+        return Heartbeat(self._storage, instant, Record(Owner.here()), self._access.tolerance)
+
+    def drop_savepoint(self, requested: str) -> None:
+        """Remove a savepoint: see ``Upkeep.drop_savepoint``."""
+        folder = self._config.timeline_folder
+        with self._access.loaded() as (view, _):
+            for entry in view.entries:
+                found = entry.instant
+                if (found.requested, found.action) == (requested, Action.SAVEPOINT):
+                    # The completed file goes first: without it there is no savepoint.
+                    states = (s for s in (State.COMPLETED, State.INFLIGHT) if s in entry.files)
+                    for state in states:
+                        self._storage.delete([f"{folder}/{entry.files[state]}"])
+                    return
+        raise InstantNotFound(
+            f"There is no savepoint {requested}.",
+            next_step="See the savepoints of the table for those that are.",
+            instant=requested,
+        )
 
     def _create(self, instant: Instant, body: bytes) -> None:
         path = self._path(instant, instant.state)

@@ -8,9 +8,14 @@ this process, another one, or Hudi. Compactions and clusterings are carried out 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
+from lakewright.format.hudi.metadata.restore import RestorePlan
 from lakewright.model.instant import Action, Instant
 from lakewright.timeline.view import TimelineView
 
+#: Looks at the timeline under the lock and returns what is to be restored.
+MakeRestore: TypeAlias = Callable[[TimelineView], RestorePlan]
+#: Looks at the timeline under the lock; raises where an instant cannot be taken back.
+CheckUndo: TypeAlias = Callable[[TimelineView, Instant], None]
 #: Makes the body of a plan from the timeline and the instant that the plan will have; None
 #: where there is nothing to do.
 MakePlan: TypeAlias = Callable[[TimelineView, str], bytes | None]
@@ -38,6 +43,27 @@ class Upkeep(Protocol):
         """
         ...
 
-    def complete(self, instant: Instant, body: bytes) -> Instant:
-        """Complete an instant that is no write, and return it; one that is complete stays so."""
+    def complete(
+        self, instant: Instant, body: bytes, check: Callable[[TimelineView], None] | None = None
+    ) -> Instant:
+        """Complete an instant that is no write, and return it; one that is complete stays so.
+
+        ``check`` looks at the timeline first, under the lock, and raises where it must not be.
+        """
+        ...
+
+    def roll_back(self, requested: str, check: CheckUndo) -> Instant:
+        """Take back a write that took effect, or a plan; return the completed rollback.
+
+        Nothing takes effect between ``check`` and the end of the rollback. A write under way is
+        its writer's alone: ``Conflict``.
+        """
+        ...
+
+    def restore(self, make: MakeRestore) -> Instant:
+        """Take back several, as ``make`` says, and return the completed restore."""
+        ...
+
+    def drop_savepoint(self, requested: str) -> None:
+        """Remove a savepoint; ``InstantNotFound`` where there is none."""
         ...

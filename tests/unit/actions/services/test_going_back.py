@@ -1,0 +1,225 @@
+"""Rollbacks, savepoints and restores: rows after them, and what they refuse."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import hudi
+import pytest
+
+import lakewright as lw
+from lakewright.api.table import Table
+from lakewright.model.errors import AlreadyExists, Conflict, HistoryGone, InstantNotFound, Invalid
+from lakewright.model.instant import Action, State
+from lakewright.storage.open import open_storage
+from lakewright.table.state import open_state
+from lakewright.timeline.storage_upkeep import StorageUpkeep
+from support.faulty_storage import Crash, Fault, FaultyStorage
+
+Rows = dict[str, tuple[str, int]]
+KINDS = [
+    pytest.param((version, kind, buckets), id=f"v{version}-{kind}-{buckets or 'lookup'}")
+    for version in (9, 6)
+    for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")
+    for buckets in (None, 2)
+]
+
+
+@pytest.fixture(params=KINDS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    version, kind, buckets = request.param
+    return lw.create_table(
+        tmp_path / "t",
+        schema="id string, dt string, n bigint",
+        key="id",
+        partition_by=["dt"],
+        order_by="n",
+        type=kind,
+        buckets=buckets,
+        version=version,
+    )
+
+
+def rows(table: Table) -> Rows:
+    found = table.scan().to_arrow().to_pylist()
+    return {row["id"]: (row["dt"], row["n"]) for row in found}
+
+
+def by_hudi(table: Table) -> Rows:
+    batches = hudi.HudiTableBuilder.from_base_uri(table.path).build().read()
+    found = [row for batch in batches for row in batch.to_pylist()]
+    return {row["id"]: (row["dt"], row["n"]) for row in found}
+
+
+def put(table: Table, *found: tuple[str, str, int]) -> str:
+    result = table.upsert([{"id": i, "dt": dt, "n": n} for i, dt, n in found])
+    assert result.instant is not None
+    return result.instant.requested
+
+
+STEPS: list[Callable[[Table], object]] = [
+    lambda t: put(t, ("a", "1", 1), ("b", "1", 1), ("c", "2", 1)),
+    lambda t: put(t, ("a", "1", 2), ("d", "3", 2)),
+    lambda t: t.delete(["b"]),
+    lambda t: t.insert_overwrite([{"id": "e", "dt": "2", "n": 5}]),
+    lambda t: put(t, ("a", "1", 6), ("e", "2", 6), ("f", "4", 6)),
+    lambda t: t.delete_partitions(["dt=3"]),
+    lambda t: t.add_columns("more string"),
+]
+
+
+def history(table: Table) -> list[tuple[str, Rows]]:
+    """Write a history of all kinds of writes; return instants with the rows after each."""
+    found = []
+    for step in STEPS:
+        step(table)
+        latest = table.timeline.latest_data()
+        assert latest is not None
+        found.append((latest.requested, rows(table)))
+    return found
+
+
+def test_the_newest_writes_are_rolled_back_one_after_the_other(table: Table) -> None:
+    states = history(table)
+    before: Rows = {}
+    for (instant, _), (_, before) in zip(states[::-1], states[-2::-1], strict=False):
+        done = table.rollback(instant)
+        assert done.action is Action.ROLLBACK
+        assert rows(table) == before
+        assert by_hudi(table) == before
+        assert table.fsck(deep=True).ok
+        assert instant not in {i.requested for i in table.timeline.instants}
+    put(table, ("z", "9", 9))
+    assert rows(table) == {**before, "z": ("9", 9)}
+
+
+def test_a_restore_goes_back_to_any_write_that_is_there(table: Table) -> None:
+    states = history(table)
+    for instant, wanted in states[::-2]:
+        preview = table.plan_restore(instant)
+        done = table.restore(instant)
+        assert (done is None) == (not preview.undone)
+        assert rows(table) == wanted
+        assert by_hudi(table) == wanted
+        assert table.fsck(deep=True).ok
+    assert table.restore(states[0][0]) is None
+    put(table, ("z", "9", 9))
+    assert rows(table) == {**states[0][1], "z": ("9", 9)}
+
+
+def test_the_state_of_a_savepoint_comes_back_whatever_came_after(table: Table) -> None:
+    put(table, ("a", "1", 1), ("c", "2", 1))
+    wanted = rows(table)
+    saved = table.savepoint(note="before the load", by="me")
+    assert saved.action is Action.SAVEPOINT
+    history(table)
+    assert "7 instants are undone" in str(table.plan_restore(saved.requested))
+    table.restore(saved.requested)
+    assert rows(table) == wanted
+    assert table.scan(as_of=saved.requested).count() == 2
+    metadata = table.timeline.metadata(saved)
+    assert (metadata.by, metadata.comments) == ("me", "before the load")  # type: ignore[union-attr]
+
+
+def test_what_would_lose_rows_is_refused(table: Table) -> None:
+    first = put(table, ("a", "1", 1))
+    second = put(table, ("a", "1", 2))
+    with pytest.raises(Conflict, match="took effect after"):
+        table.rollback(first)
+    table.savepoint(second)
+    with pytest.raises(AlreadyExists, match="already"):
+        table.savepoint(second)
+    with pytest.raises(Conflict, match="savepoint"):
+        table.rollback(second)
+    with pytest.raises(Conflict, match="savepoint"):
+        table.restore(first)
+    table.delete_savepoint(second)
+    with pytest.raises(InstantNotFound, match="no savepoint"):
+        table.delete_savepoint(second)
+    with pytest.raises(InstantNotFound):
+        table.rollback("20200101000000000")
+    with pytest.raises(InstantNotFound):
+        table.restore("20200101000000000")
+    table.restore(first)
+    assert rows(table) == {"a": ("1", 1)}
+
+
+def test_files_that_are_gone_are_missed_before_anything_is_undone(tmp_path: Path) -> None:
+    table = lw.create_table(tmp_path / "t", schema="id string, n bigint", key="id", order_by="n")
+    first = table.upsert([{"id": "a", "n": 1}]).instant
+    second = table.upsert([{"id": "a", "n": 2}]).instant
+    assert first is not None
+    assert second is not None
+    old = next(p for p in (tmp_path / "t").glob(f"*_{first.requested}.parquet"))
+    old.unlink()
+    for undo in (table.rollback, table.restore):
+        target = second if undo == table.rollback else first
+        with pytest.raises(HistoryGone, match="1 files of the earlier state are gone"):
+            undo(target.requested)
+    assert table.scan().to_arrow().to_pylist() == [{"id": "a", "n": 2}]
+
+
+def test_an_empty_table_has_nothing_to_keep(table: Table) -> None:
+    with pytest.raises(Invalid, match="no write yet"):
+        table.savepoint()
+
+
+@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("verb", ["rollback", "restore"])
+def test_cut_off_anywhere_the_next_write_finishes_it(
+    version: int, kind: str, verb: str, tmp_path: Path
+) -> None:
+    calls = 0
+    while True:
+        calls += 1
+        table = lw.create_table(
+            tmp_path / str(calls),
+            schema="id string, dt string, n bigint",
+            key="id",
+            partition_by=["dt"],
+            order_by="n",
+            type=kind,
+            buckets=2,
+            version=version,
+        )
+        states = []
+        for step in STEPS[:4]:
+            step(table)
+            latest = table.timeline.latest_data()
+            assert latest is not None
+            states.append((latest.requested, rows(table)))
+        target = states[-1][0] if verb == "rollback" else states[0][0]
+        storage = FaultyStorage(open_storage(table.path), [Fault(at=calls, error=Crash)])
+        try:
+            getattr(Table(storage), verb)(target)
+        except Crash:
+            pass
+        else:
+            break
+        known = [state for _, state in states]
+        assert rows(table) in known
+        assert by_hudi(table) in known
+        # The dead one is found to be so at once: it was of this process, and stopped.
+        put(table, ("z", "9", 9))
+        after = rows(table)
+        assert after.pop("z") == ("9", 9)
+        expected = states[-2][1] if verb == "rollback" else states[0][1]
+        begun = any(
+            i.action in (Action.ROLLBACK, Action.RESTORE) for i in table.timeline.completed()
+        )
+        assert after == (expected if begun else states[-1][1])
+        assert not [i for i in table.timeline.pending() if i.state is not State.COMPLETED]
+        assert table.fsck(deep=True).ok
+    assert calls > 10
+
+
+def test_a_restore_that_another_one_began_keeps_writers_out(tmp_path: Path) -> None:
+    table = lw.create_table(tmp_path / "t", schema="id string, n bigint", key="id", order_by="n")
+    table.upsert([{"id": "a", "n": 1}])
+    state = open_state(open_storage(table.path))
+    # As Hudi begins one: no heartbeat, and files of this moment.
+    upkeep = StorageUpkeep(state.storage, state.config, {})
+    begun = upkeep.schedule(Action.RESTORE, lambda view, instant: b"")
+    assert begun is not None
+    with pytest.raises(Conflict, match="has not finished"):
+        table.upsert([{"id": "a", "n": 2}])
