@@ -7,7 +7,6 @@ error says that nobody knows.
 import itertools
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from lakewright.model.writing import WriteResult
 from lakewright.storage.memory import MemoryStorage
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
-from support.faulty_storage import Fault, FaultyStorage
+from support.faulty_storage import Fault, FaultyStorage, Outage
 from support.s3_server import S3Server, running_s3_server
 from support.table_files import copy_table, strays
 from support.write_scenarios import VERBS, act, after, go_on, prepare, seen
@@ -27,23 +26,6 @@ from told import tell
 
 POINTS: Counter[str] = Counter()
 NUMBERS = itertools.count()
-
-
-@dataclass(slots=True)
-class Outage(FaultyStorage):
-    """From some call on nothing answers, until it is over; ``done`` lets writes happen anyway."""
-
-    start: int = -1
-    made: int = 0
-    done: bool = False
-    over: bool = False
-
-    def _begin(self, verb: str, path: str) -> Fault | None:
-        with self._lock:
-            if self.start < 0 or self.over:
-                return None
-            self.made += 1
-            return Fault(after=self.done) if self.made > self.start else None
 
 
 @pytest.fixture(autouse=True)

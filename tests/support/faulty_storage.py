@@ -169,6 +169,29 @@ class FaultyStorage:
         return found
 
 
+@dataclass(slots=True)
+class Outage(FaultyStorage):
+    """From call ``start`` on ``length`` calls fail (None: all), until it is ``over``.
+
+    ``done`` lets the calls be done, and only their answers are lost.
+    """
+
+    start: int = -1
+    length: int | None = None
+    made: int = 0
+    done: bool = False
+    over: bool = False
+
+    def _begin(self, verb: str, path: str) -> Fault | None:
+        with self._lock:
+            if self.start < 0 or self.over:
+                return None
+            self.made += 1
+            lost = self.made - self.start
+            fails = lost > 0 and (self.length is None or lost <= self.length)
+            return Fault(after=self.done) if fails else None
+
+
 def every_call(
     storage: Storage, run: Callable[[Storage], object], verbs: frozenset[str] = WRITING
 ) -> list[Call]:

@@ -21,6 +21,15 @@ DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 DELETED = "_hoodie_is_deleted"
 UNSAFE = frozenset("\"#%'*/:=?\\{[]^")
 
+_POINT = pa.struct([("a", pa.int32()), ("Of", pa.struct([("s", pa.string())]))])
+RICH = (
+    pa.field("select", _POINT),
+    pa.field("Group", pa.list_(_POINT)),
+    pa.field("map", pa.map_(pa.string(), pa.decimal128(20, 0))),
+    pa.field("at", pa.timestamp("us", "UTC")),
+    pa.field("raw", pa.binary()),
+)
+
 Values = Mapping[str, object]
 Slot = tuple[str, str]
 Group = tuple[str, int]
@@ -39,6 +48,8 @@ class Kind:
     soft: bool = False
     url_encode: bool = False
     buckets: int = 3
+    #: With columns that are nested, named like words of SQL, or of further types.
+    rich: bool = False
 
     def __str__(self) -> str:
         words = (
@@ -71,6 +82,7 @@ class Kind:
             pa.field("m", pa.decimal128(9, 2)),
             pa.field("x", pa.float64()),
         ]
+        fields += RICH if self.rich else ()
         if self.soft:
             fields.append(pa.field(DELETED, pa.bool_()))
         return pa.schema(fields)

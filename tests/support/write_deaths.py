@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,6 +67,8 @@ def main() -> None:
             try:
                 act(Table(Mortal(open_storage(copy), number=number)), verb)
                 code = 0
+            except BaseException:  # noqa: BLE001  (told by the parent's output)
+                traceback.print_exc()
             finally:
                 sys.stderr.flush()
                 os._exit(code)

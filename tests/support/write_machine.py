@@ -20,7 +20,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 import lakewright as lw
+from lakewright.api.table import Table
+from lakewright.model.errors import CommitStateUnknown, Unavailable
 from lakewright.model.writing import WriteResult
+from lakewright.storage.open import open_storage
+from support.faulty_storage import Outage
 from support.model_table import DELETED, Group, Kind, ModelTable, Stored, Values, counted
 
 META = ("_hoodie_commit_time", "_hoodie_record_key", "_hoodie_partition_path")
@@ -38,6 +42,12 @@ ORDERINGS = {
         dt.datetime(1969, 1, 1, 0, 0, 0, 1, tzinfo=dt.UTC),
     ),
 }
+POINTS = (
+    None,
+    {"a": None, "Of": None},
+    {"a": 1, "Of": {"s": None}},
+    {"a": -(2**31), "Of": {"s": "ö"}},
+)
 OPTIONS = (
     {},
     {"lakewright.write.driver-bytes": "0"},
@@ -70,6 +80,14 @@ def rows_of(kind: Kind, **sizes: int) -> st.SearchStrategy[list[dict[str, Any]]]
         "m": st.sampled_from((None, Decimal("-0.01"), Decimal("9999999.99"))),
         "x": st.sampled_from((None, float("nan"), -0.0, 1e300)),
     }
+    if kind.rich:
+        fields |= {
+            "select": st.sampled_from(POINTS),
+            "Group": st.sampled_from((None, [], [None], [*POINTS])),
+            "map": st.sampled_from((None, [], [("", None), ("k", Decimal(10**19))])),
+            "at": st.sampled_from((None, *ORDERINGS[pa.timestamp("us", "UTC")])),
+            "raw": st.sampled_from((None, b"", b"\xff\x00")),
+        }
     if kind.soft:
         fields[DELETED] = st.sampled_from((None, False, False, True))
     return st.lists(st.fixed_dictionaries(fields), min_size=1, max_size=sizes.get("most", 6))
@@ -78,7 +96,9 @@ def rows_of(kind: Kind, **sizes: int) -> st.SearchStrategy[list[dict[str, Any]]]
 def setups(shape: Kind) -> st.SearchStrategy[Kind]:
     """Tables of one shape, with everything else open."""
 
-    def build(ordering: pa.DataType | None, soft: bool, url_encode: bool, buckets: int) -> Kind:
+    def build(
+        ordering: pa.DataType | None, soft: bool, url_encode: bool, buckets: int, rich: bool
+    ) -> Kind:
         return Kind(
             mor=shape.mor,
             version=shape.version,
@@ -89,10 +109,12 @@ def setups(shape: Kind) -> st.SearchStrategy[Kind]:
             soft=soft and shape.index != "global",
             url_encode=url_encode,
             buckets=buckets,
+            rich=rich,
         )
 
     orderings = st.sampled_from((pa.int64(), *ORDERINGS, None))
-    return st.builds(build, orderings, st.booleans(), st.booleans(), st.sampled_from((1, 2, 5)))
+    buckets, either = st.sampled_from((1, 2, 5)), st.booleans()
+    return st.builds(build, orderings, either, either, buckets, either)
 
 
 def create(path: Path, kind: Kind, **more: Any) -> lw.Table:
@@ -175,6 +197,8 @@ class WriteMachine(RuleBasedStateMachine):
         self.past: list[tuple[Any, list[dict[str, Any]]]] = []
         self.evolved = False
         self.sound = True
+        #: A write has failed, and what it left behind waits for the next one.
+        self.broken = False
 
     # -------------------------------------------------------------------------------- steps
 
@@ -186,6 +210,7 @@ class WriteMachine(RuleBasedStateMachine):
         self.columns = [*self.kind.schema.names, "e", *META]
         # Most of what can go wrong needs something that is there already.
         rows = data.draw(rows_of(self.kind, most=8), label="first rows")
+        self.first = rows
         self._write(
             "upsert",
             data,
@@ -364,6 +389,73 @@ class WriteMachine(RuleBasedStateMachine):
             expect,
         )
 
+    @rule(data=st.data())
+    def delete_everything(self, data: st.DataObject) -> None:
+        slots = list(self.model.live())
+        self._write(
+            "delete everything",
+            data,
+            lambda o: self.table.delete("TRUE", options=o),
+            lambda m, t: m.delete(slots, t),
+        )
+
+    @rule(data=st.data(), verb=st.sampled_from(("insert", "upsert", "delete", "insert_overwrite")))
+    def write_no_rows(self, data: st.DataObject, verb: str) -> None:
+        self._write(
+            "no rows",
+            data,
+            lambda o: getattr(self.table, verb)(self._rows([]), options=o),
+            lambda m, t: None,
+        )
+
+    @precondition(lambda self: self.shape.index == "global")
+    @rule(data=st.data(), number=st.sampled_from((0, 7, -1)))
+    def move(self, data: st.DataObject, number: int) -> None:
+        rows = [
+            {**stored.values, "p": "oslo"}
+            for stored in self.model.live().values()
+            if stored.values["n"] == number
+        ]
+        self._write(
+            "move",
+            data,
+            lambda o: self.table.update({"p": "'oslo'"}, where=f"n = {number}", options=o),
+            lambda m, t: m.upsert(rows, t),
+        )
+
+    @precondition(lambda self: self.past)
+    @rule(data=st.data())
+    def upsert_at_a_given_instant(self, data: st.DataObject) -> None:
+        rows = data.draw(rows_of(self.kind), label="rows")
+        instant = f"{int(self.past[-1][0].completed) + 1:017}"
+        if instant.endswith("60000"):  # no such second
+            return
+        self._write(
+            "given instant",
+            data,
+            lambda o: self.table.upsert(self._rows(rows), options=o, instant=instant),
+            lambda m, t: m.upsert(rows, t),
+        )
+
+    @precondition(lambda self: self.spark is None)
+    @rule(data=st.data(), start=st.integers(0, 70), one=st.booleans(), done=st.booleans())
+    def upsert_on_failing_storage(
+        self, data: st.DataObject, start: int, one: bool, done: bool
+    ) -> None:
+        rows = data.draw(rows_of(self.kind), label="rows")
+        outage = Outage(open_storage(self.table.path), length=1 if one else None, done=done)
+        table = Table(outage)
+        outage.start = start
+        try:
+            self._write(
+                "on failing storage",
+                data,
+                lambda o: table.upsert(self._rows(rows), options=o),
+                lambda m, t: m.upsert(rows, t),
+            )
+        finally:
+            outage.over = True
+
     # ------------------------------------------------------------------------------ plumbing
 
     def _partition(self) -> tuple[str, ...]:
@@ -414,23 +506,60 @@ class WriteMachine(RuleBasedStateMachine):
         act: Callable[[Mapping[str, str]], WriteResult],
         expect: Callable[[ModelTable, str], None],
     ) -> None:
-        options = data.draw(st.sampled_from(OPTIONS), label="options")
+        self._commit(verb, data.draw(st.sampled_from(OPTIONS), label="options"), act, expect)
+
+    def _commit(
+        self,
+        verb: str,
+        options: Mapping[str, str],
+        act: Callable[[Mapping[str, str]], WriteResult],
+        expect: Callable[[ModelTable, str], None],
+    ) -> None:
         groups = buckets_with_files(self.table) if self.kind.index == "bucket" else set()
         self.model.groups = lambda: groups
         before, live = counted(self.model.rows(), self.columns), self.model.live()
         self.sound = False
-        result = act(options)
+        result = self._tried(act, options)
         DONE["writes"] += 1
         DONE[verb] += 1
-        expect(self.model, result.instant.requested if result.instant else "nothing written")
-        if result.instant is None:
-            assert counted(self.model.rows(), self.columns) == before, "a write was left out"
+        if result is None:
+            self._found_out(expect)
         else:
-            self.past.append((result.instant, self.model.rows()))
-            if result.exact and not result.operation.replaces and self.kind.index != "global":
-                self.check_counts(result, live)
+            instant = result.instant
+            expect(self.model, instant.requested if instant else "nothing written")
+            if instant is None:
+                assert counted(self.model.rows(), self.columns) == before, "a write was left out"
+            else:
+                self.broken = False
+                self.past.append((instant, self.model.rows()))
+                if result.exact and not result.operation.replaces and self.kind.index != "global":
+                    self.check_counts(result, live)
         self.check_head()
         self.sound = True
+
+    def _tried(
+        self, act: Callable[[Mapping[str, str]], WriteResult], options: Mapping[str, str]
+    ) -> WriteResult | None:
+        """The result; None where the storage failed and the caller was told so."""
+        self.unknown = False
+        try:
+            return act(options)
+        except CommitStateUnknown:
+            self.unknown = True
+        except Unavailable:
+            pass
+        DONE["failed writes"] += 1
+        self.broken = True
+        return None
+
+    def _found_out(self, expect: Callable[[ModelTable, str], None]) -> None:
+        """A failed write did nothing, unless the caller was told that nobody knows."""
+        known = {instant.requested for instant, _ in self.past}
+        news = [i for i in self.table.timeline.data() if i.requested not in known]
+        assert len(news) <= self.unknown, f"told to have failed, but done: {news}"
+        for instant in news:
+            expect(self.model, instant.requested)
+            self.past.append((instant, self.model.rows()))
 
     def check_counts(self, result: WriteResult, before: Mapping[Any, Stored]) -> None:
         """The numbers that the caller is told are those of the model."""
@@ -463,10 +592,22 @@ class WriteMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             if self.past and self.sound:
+                if self.broken:
+                    self._mend()
                 check_past(self.table, self.past, self.columns, hudi_reads=self.hudi_reads)
                 DONE["histories"] += 1
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _mend(self) -> None:
+        """Write once more, which takes away what failed writes left."""
+        rows = self.first
+        self._commit(
+            "upsert",
+            {},
+            lambda o: self.table.upsert(self._rows(rows), options=o),
+            lambda m, t: m.upsert(rows, t),
+        )
 
 
 def check_past(

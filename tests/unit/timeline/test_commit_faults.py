@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from support.commit_histories import HISTORIES, LOGGED, check, prepared
 from support.commits import Write, completed, leftovers
 from support.faulty_storage import Crash, Fault, FaultyStorage
 from support.tiny_tables import TinyTable
+from told import tell
 
 CASES = [(version, name) for version in (9, 6) for name in HISTORIES]
 
@@ -34,7 +36,9 @@ def failing() -> Unavailable:
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("version", "history"), CASES)
-def test_a_commit_survives_every_fault(version: int, history: str, every: bool) -> None:
+def test_a_commit_survives_every_fault(
+    request: pytest.FixtureRequest, version: int, history: str, every: bool
+) -> None:
     """Both kinds of error at each call in the slow suite, in turn in the normal one."""
     counting = FaultyStorage(prepared(MemoryStorage("memory://faults/count"), version, history))
     HISTORIES[history](counting)
@@ -48,6 +52,7 @@ def test_a_commit_survives_every_fault(version: int, history: str, every: bool) 
                 storage = prepared(place, version, history)
                 told = run(storage, history, Fault(at=number, after=after, error=error))
                 check(storage, history, answered=told)
+    tell(request, Counter(calls=calls), "commits at faults")
 
 
 @pytest.mark.parametrize("version", [9, 6])
@@ -95,11 +100,14 @@ def test_a_commit_survives_death(version: int, history: str, tmp_path: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("version", "history"), CASES)
-def test_a_commit_survives_every_death(version: int, history: str, tmp_path: Path) -> None:
+def test_a_commit_survives_every_death(
+    request: pytest.FixtureRequest, version: int, history: str, tmp_path: Path
+) -> None:
     command = [sys.executable, commit_deaths.__file__, str(tmp_path), str(version), history, "1"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     assert int(answer.stdout) > 30
+    tell(request, Counter(calls=int(answer.stdout)), "commits at deaths")
 
 
 @pytest.mark.parametrize("history", list(HISTORIES))

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,13 +14,16 @@ from lakewright.table.state import open_state
 from support import commit_race
 from support.commits import completed, leftovers
 from support.tiny_tables import TinyTable
+from told import tell
 
 
 @pytest.mark.parametrize(
     ("version", "rounds"),
     [(9, 3), *(pytest.param(v, n, marks=pytest.mark.slow) for v, n in ((6, 3), (9, 60), (6, 60)))],
 )
-def test_eight_processes(version: int, rounds: int, tmp_path: Path) -> None:
+def test_eight_processes(
+    request: pytest.FixtureRequest, version: int, rounds: int, tmp_path: Path
+) -> None:
     storage = TinyTable(version, storage=open_storage(tmp_path)).storage
     command = [sys.executable, commit_race.__file__, str(tmp_path)]
     running = [
@@ -44,3 +48,5 @@ def test_eight_processes(version: int, rounds: int, tmp_path: Path) -> None:
             assert before[1] < after[0]
     assert [i.requested for i in view.instants] == sorted(i.requested for i in view.instants)
     assert not leftovers(storage)
+    lost = sum(answer["lost"] for answer in answers)
+    tell(request, Counter(commits=len(done), conflicts=lost), "race of commits")
