@@ -8,6 +8,7 @@ from lakewright.actions.create_keys import check_role, plan_keys
 from lakewright.actions.tasks.write_settings import WriteSettings
 from lakewright.actions.write.admission import check_config
 from lakewright.format.hudi.avro_schema import table_avro_schema
+from lakewright.format.hudi.change_records import CDC_ENABLED, CDC_MODE
 from lakewright.format.hudi.config import (
     HIVE_STYLE,
     KEY_GENERATOR_CLASS,
@@ -90,6 +91,7 @@ def plan_create(
         "hoodie.table.timeline.timezone": "UTC",
         **keys.properties(version),
         **(_version_6(descriptor, mode) if version == 6 else _version_9(descriptor, mode)),
+        **_change_properties(given),
         **index_properties(descriptor.record_key, index, buckets, hash_by, given),
     }
     _check_agreement(made, given)
@@ -235,6 +237,20 @@ def _version_6(descriptor: TableDescriptor, mode: MergeMode) -> dict[str, str]:
         **({"hoodie.compaction.payload.class": _PAYLOADS[mode]} if merge_on_read else {}),
         **({"hoodie.table.precombine.field": p} if (p := "".join(descriptor.ordering)) else {}),
     }
+
+
+def _change_properties(given: Mapping[str, str]) -> dict[str, str]:
+    """Return what a table that keeps changes says of them, as Hudi spells it."""
+    mode = CDC_MODE.read(given)
+    if not CDC_ENABLED.read(given):
+        if CDC_MODE.given(given):
+            raise Invalid(
+                f"{CDC_MODE.key} is given for a table that keeps no changes.",
+                next_step=f"Set {CDC_ENABLED.key} to true, or leave it out.",
+                key=CDC_MODE.key,
+            )
+        return {}
+    return {CDC_ENABLED.key: "true", CDC_MODE.key: mode.value}
 
 
 def _own_properties(properties: Mapping[str, str]) -> dict[str, str]:

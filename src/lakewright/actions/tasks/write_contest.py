@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewright.actions.tasks.write_changes import ChangeLog
 from lakewright.actions.tasks.write_old import OldBase
-from lakewright.actions.tasks.write_spec import GroupWork, WriteSpec
+from lakewright.actions.tasks.write_spec import GroupWork
 from lakewright.format.hudi.base_write import (
     key_bounds,
 )
@@ -32,7 +33,11 @@ class Outcome:
 class Contest:
     """Whole rows against whole rows: each key has one winner."""
 
-    def __init__(self, spec: WriteSpec, work: GroupWork, policy: MergePolicy) -> None:
+    def __init__(
+        self, work: GroupWork, policy: MergePolicy, changes: ChangeLog | None = None
+    ) -> None:
+        self._changes = changes
+        self._beaten: list[tuple[pa.Table, Places]] = []
         self._ordering = () if work.insert_only or not policy.event_time else policy.ordering
         self._insert_only = work.insert_only
         self._rows = work.rows
@@ -72,6 +77,8 @@ class Contest:
             self._changed = True
             chosen = self._rows if wins.all() else self._rows.filter(pa.array(wins))
             yield from chosen.to_batches()
+        if self._changes is not None:
+            self._tell(self._changes)
 
     def _stays(self, keys: pa.Array, batch: pa.RecordBatch) -> Flags | None:
         """Mark the stored rows that stay; None where all do."""
@@ -88,9 +95,40 @@ class Contest:
         if not beaten.any():
             return None
         self._changed = True
+        if self._changes is not None:
+            self._keep(self._changes, batch, rows[beaten], which[beaten])
         stays = np.ones(len(keys), bool)
         stays[rows[beaten]] = False
         return stays
+
+    def _keep(self, changes: ChangeLog, batch: pa.RecordBatch, rows: Places, which: Places) -> None:
+        """Tell of deletes at once; hold the others till it is known what takes their place.
+
+        So no more stored rows are held than rows came in, but for keys that are stored twice.
+        """
+        old = pa.Table.from_batches([batch.take(pa.array(rows))])
+        by_row = which < self._count
+        if not by_row.all():
+            changes.deleted(old.filter(pa.array(~by_row)))
+        if by_row.any():
+            self._beaten.append((old.filter(pa.array(by_row)), which[by_row]))
+
+    def _tell(self, changes: ChangeLog) -> None:
+        """Tell what became of the stored rows that gave way, and which rows are new."""
+        if self._rows is None:
+            return
+        if self._beaten:
+            old = pa.concat_tables([rows for rows, _ in self._beaten])
+            which = np.concatenate([places for _, places in self._beaten])
+            first = np.zeros(len(which), bool)
+            first[np.unique(which, return_index=True)[1]] = True
+            # Of a key that was stored twice one row is replaced, and the other is gone.
+            replaced = first & ~self._lost[which] & ~self._deletes[which]
+            changes.deleted(old.filter(pa.array(~replaced)))
+            after = self._rows.take(pa.array(which[replaced]))
+            changes.updated(old.filter(pa.array(replaced)), after)
+        new = ~self._met[: self._count] & ~self._deletes[: self._count]
+        changes.inserted(self._rows.filter(pa.array(new)))
 
     def _beats(self, batch: pa.RecordBatch, rows: Places, which: Places) -> Flags:
         """Say which stored rows beat the incoming ones of their key."""

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewright.actions.tasks.write_changes import ChangeLog
 from lakewright.actions.tasks.write_contest import Outcome
 from lakewright.actions.tasks.write_files import first_number
 from lakewright.actions.tasks.write_old import OldBase
@@ -16,15 +17,24 @@ from lakewright.format.hudi.base_write import (
     sequence_numbers,
 )
 from lakewright.model.schema import COMMIT_SEQNO, COMMIT_TIME
+from lakewright.table.changes.images import differing
 from lakewright.table.merge.combine import incoming_versions, ordering_columns
-from lakewright.table.merge.fold import FoldedBase, Folding, Versions, stack
+from lakewright.table.merge.fold import FoldedBase, Folding, Meeting, Versions, stack
 from lakewright.table.merge.policy import MergePolicy
 
 
 class FoldedContest:
     """Rows that may leave columns to the stored ones: merged column by column."""
 
-    def __init__(self, spec: WriteSpec, work: GroupWork, policy: MergePolicy, task: int) -> None:
+    def __init__(
+        self,
+        spec: WriteSpec,
+        work: GroupWork,
+        policy: MergePolicy,
+        task: int,
+        changes: ChangeLog | None = None,
+    ) -> None:
+        self._changes = changes
         self._schema = OldBase.schema_of(spec)
         parts: list[Versions] = []
         if work.rows is not None and work.rows.num_rows:
@@ -42,12 +52,19 @@ class FoldedContest:
         for batch in old.batches():
             table, keys = pa.Table.from_batches([batch]), old.keys(batch)
             self._met |= np.asarray(pc.is_in(self._state.keys, value_set=keys), bool)
-            made = self._folded.meet(keys, table, ordering_columns(batch, self._ordering))
-            self._changed = self._changed or made is not table
-            yield from made.to_batches()
+            met = self._folded.meeting(keys, table, ordering_columns(batch, self._ordering))
+            if met is None:
+                yield batch
+                continue
+            self._changed = True
+            if self._changes is not None:
+                _tell(self._changes, met)
+            yield from met.rows.to_batches()
         rest = self._folded.rest()
         if rest.num_rows:
             self._changed = True
+            if self._changes is not None:
+                self._changes.inserted(rest)
             yield from rest.to_batches()
 
     def changed(self) -> bool:
@@ -64,6 +81,14 @@ class FoldedContest:
             deleted=int((met & deleted).sum()),
             key_range=key_bounds(self._state.keys.filter(pa.array(new))),
         )
+
+
+def _tell(changes: ChangeLog, met: Meeting) -> None:
+    """Tell what became of stored rows; one that a late row left as it was did not change."""
+    gone = met.after.deleted
+    changes.deleted(met.before.filter(pa.array(gone)))
+    changed = pa.array(~gone & differing(met.before, met.after.rows))
+    changes.updated(met.before.filter(changed), met.after.rows.filter(changed))
 
 
 def _stamped(spec: WriteSpec, rows: pa.Table, task: int, schema: pa.Schema) -> pa.Table:

@@ -79,7 +79,7 @@ def _store(
     stat = WriteStat(
         file_id=file_id,
         path=path,
-        prev_commit=place.instant,
+        prev_commit=place.previous,
         num_writes=counts.records,
         num_inserts=counts.inserted,
         num_update_writes=counts.records - counts.inserted,
@@ -109,13 +109,19 @@ class _Name:
 
     instant: str
     version: int
+    previous: str
     base: str
     others: tuple[str, ...]
 
     @staticmethod
     def of(spec: WriteSpec, piece: FileSlice) -> "_Name":
         if spec.config.layout == 2:
-            return _Name(spec.instant, 1, "", ())
+            if not spec.config.cdc_enabled:
+                return _Name(spec.instant, 1, spec.instant, "", ())
+            # Hudi's readers of changes take the slice below a log from its write stat.
+            below = piece.base.name if piece.base is not None else ""
+            others = tuple(log.name for log in piece.logs)
+            return _Name(spec.instant, 1, piece.base_instant, below, others)
         # Layout 1 names the slice that the log belongs to: that of an unfinished compaction
         # where there is one, and counts the logs of it.
         group = piece.group
@@ -124,4 +130,4 @@ class _Name:
         logs = [log for log in piece.logs if log.instant == instant]
         version = max((log.version for log in logs), default=0) + 1
         base = piece.base.name if piece.base is not None and compaction is None else ""
-        return _Name(instant, version, base, tuple(log.name for log in logs))
+        return _Name(instant, version, instant, base, tuple(log.name for log in logs))

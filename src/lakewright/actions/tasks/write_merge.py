@@ -6,12 +6,14 @@ is greater. A row that stays keeps its commit time and sequence number.
 """
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
 
 import pyarrow as pa
 
 from lakewright.actions.executor import Attempt
+from lakewright.actions.tasks.write_changes import ChangeLog
 from lakewright.actions.tasks.write_contest import Contest
 from lakewright.actions.tasks.write_files import in_partition, new_file
 from lakewright.actions.tasks.write_fold import FoldedContest
@@ -36,17 +38,24 @@ def write_merged(
 ) -> FileWritten | None:
     """Write the next base file of a group; None where nothing of it changes."""
     policy = MergePolicy.of(spec.config)
-    with OldBase.open(spec, base) as old:
+    with ExitStack() as open_files:
+        old = open_files.enter_context(OldBase.open(spec, base))
+        changes = None
+        if spec.config.cdc_enabled:
+            changes = open_files.enter_context(ChangeLog(spec, work, attempt))
         contest: Contest | FoldedContest
         if policy.by_column and not work.insert_only:
-            contest = FoldedContest(spec, work, policy, attempt.task)
+            contest = FoldedContest(spec, work, policy, attempt.task, changes)
         else:
-            contest = Contest(spec, work, policy)
+            contest = Contest(work, policy, changes)
         batches = contest.run(old)
         ahead = _look_ahead(batches, contest)
         if ahead is None:
             return None
-        return _write(spec, work, base, attempt, old, contest, chain(ahead, batches))
+        made = _write(spec, work, base, attempt, old, contest, chain(ahead, batches))
+        if changes is None:
+            return made
+        return replace(made, stat=replace(made.stat, cdc_stats=changes.finish()))
 
 
 def _look_ahead(

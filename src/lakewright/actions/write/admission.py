@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakewright.actions.disable_metadata import METADATA_IN_WORK
 from lakewright.format.hudi.base_footer import read_footer
 from lakewright.format.hudi.bucket_hash import bucket_number, bucket_of
+from lakewright.format.hudi.change_records import CDC_ENABLED, CDC_MODE
 from lakewright.format.hudi.config import METADATA_PARTITIONS, KeyGenerator, TableConfig
 from lakewright.format.hudi.file_names import base_file
 from lakewright.format.hudi.hashing_config import CONFIGS_FOLDER
@@ -44,6 +45,7 @@ def admit(state: TableState, options: Mapping[str, str]) -> IndexLayout:
     """
     check_options(options, state.config.properties)
     check_config(state.config)
+    _check_changes(state.config, options)
     _check_place(state, options)
     _check_partitions(state)
     layout = _layout(state, options)
@@ -88,7 +90,20 @@ def _check_format(config: TableConfig) -> None:
     if config.drop_partition_columns:
         raise _unsupported(config, "its files leave out the partition columns")
     if config.cdc_enabled:
-        raise _unsupported(config, "it records changes (hoodie.table.cdc.enabled)")
+        CDC_MODE.read(config.properties)
+
+
+def _check_changes(config: TableConfig, options: Mapping[str, str]) -> None:
+    """Refuse a write that asks for other change files than the table has."""
+    for option in (CDC_ENABLED, CDC_MODE):
+        stored: object = option.read(config.properties)
+        if option.given(options) and option.read(options) != stored:
+            raise Invalid(
+                f"{option.key} is {str(stored).lower()} in the table, but "
+                f"{options[option.key]} was given.",
+                next_step="It is fixed when a table is created: leave the option out.",
+                key=option.key,
+            )
 
 
 def _check_keys(config: TableConfig) -> None:

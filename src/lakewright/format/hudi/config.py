@@ -35,7 +35,6 @@ META_FIELDS = "hoodie.populate.meta.fields"
 BASE_FORMAT = "hoodie.table.base.file.format"
 TIMEZONE = "hoodie.table.timeline.timezone"
 CDC = "hoodie.table.cdc.enabled"
-CDC_MODE = "hoodie.table.cdc.supplemental.logging.mode"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 CREATE_SCHEMA = "hoodie.table.create.schema"
 TIME_BASED = "hoodie.keygen.timebased."
@@ -154,7 +153,6 @@ class TableConfig:
     base_format: str
     timezone: dt.tzinfo
     cdc_enabled: bool
-    cdc_mode: str
     metadata_partitions: tuple[str, ...]
     create_schema: str | None
     drop_partition_columns: bool
@@ -190,7 +188,6 @@ class TableConfig:
             base_format=(properties.get(BASE_FORMAT) or "PARQUET").upper(),
             timezone=_zone(properties),
             cdc_enabled=_flag(properties, CDC, default=False),
-            cdc_mode=(properties.get(CDC_MODE) or "DATA_BEFORE_AFTER").upper(),
             metadata_partitions=parse_names(properties.get(METADATA_PARTITIONS, "")),
             create_schema=properties.get(CREATE_SCHEMA) or None,
             drop_partition_columns=_flag(properties, DROP_PARTITION_COLUMNS, default=False),

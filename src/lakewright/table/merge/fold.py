@@ -212,6 +212,15 @@ def _rounds(keys: pa.Array) -> Iterator[Places]:
         yield np.flatnonzero(turn == number)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Meeting:
+    """What came of base rows: all rows after it, and those that met log records, pair by pair."""
+
+    rows: pa.Table
+    before: pa.Table
+    after: Versions
+
+
 class FoldedBase:
     """The meeting of folded log records with the base file, batch after batch."""
 
@@ -219,6 +228,12 @@ class FoldedBase:
         self._folding = folding
         self._state = state
         self._met = np.zeros(len(state), dtype=bool)
+        self.deleted = 0
+
+    @property
+    def met(self) -> int:
+        """How many log records have met a base row so far; ``deleted`` of those rows are gone."""
+        return int(self._met.sum())
 
     def meet(
         self,
@@ -232,6 +247,17 @@ class FoldedBase:
         Base rows that are ``yielding`` never win, and only fill in columns that their log
         records lack altogether.
         """
+        found = self.meeting(keys, rows, ordering, yielding)
+        return rows if found is None else found.rows
+
+    def meeting(
+        self,
+        keys: pa.Array,
+        rows: pa.Table,
+        ordering: order.Columns,
+        yielding: Flags | None = None,
+    ) -> Meeting | None:
+        """Do as ``meet``, and tell the pairs too; None where the base rows stay as they are."""
         found = pc.index_in(keys, value_set=self._state.keys)
         touched = np.asarray(found.is_valid(), dtype=bool)
         places = np.flatnonzero(touched)
@@ -241,7 +267,7 @@ class FoldedBase:
         first &= ~self._met[which]
         places, which = places[first], which[first]
         if len(which) == 0:
-            return rows
+            return None
         self._met[which] = True
         nothing = np.zeros(len(places), dtype=bool)
         picked = pa.array(places)
@@ -258,7 +284,9 @@ class FoldedBase:
         stays = np.ones(len(keys), dtype=bool)
         stays[places] = False
         alive = merged.rows.filter(pa.array(~merged.deleted))
-        return pa.concat_tables([rows.filter(pa.array(stays)), alive])
+        self.deleted += len(merged) - alive.num_rows
+        made = pa.concat_tables([rows.filter(pa.array(stays)), alive])
+        return Meeting(made, older.rows, merged)
 
     def rest(self) -> pa.Table:
         """Return the log records that met no base row and are not deletes."""

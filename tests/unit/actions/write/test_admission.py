@@ -45,7 +45,6 @@ def test_a_plain_table(version: int) -> None:
         ({"hoodie.bootstrap.base.path": "/x"}, "bootstrapped"),
         ({"hoodie.populate.meta.fields": "false"}, "virtual keys"),
         ({"hoodie.datasource.write.drop.partition.columns": "true"}, "partition columns"),
-        ({"hoodie.table.cdc.enabled": "true"}, "cdc"),
         ({"hoodie.table.keygenerator.class": "com.example.MyKeyGenerator"}, "generator"),
         ({**BUCKET, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}, "fixed number"),
         ({TYPE: "BUCKET"}, COUNT),

@@ -193,7 +193,6 @@ def test_the_rest_is_read_too() -> None:
     assert found.base_format == "LANCE"
     assert found.timezone is dt.UTC
     assert found.cdc_enabled
-    assert found.cdc_mode == "OP_KEY_ONLY"
     assert found.metadata_partitions == ("files", "record_index")
     assert found.create_schema == "{}"
     assert found.properties["hoodie.database.name"] == "db"
