@@ -8,6 +8,12 @@ from typing import Any
 import pytest
 
 HUDI = "hudi-spark3.5-bundle_2.12"
+# Hundreds of jobs over a handful of rows each: to compile their plans never pays.
+QUICK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+}
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +28,7 @@ def hudi_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     jar = Path(jars) / f"{HUDI}-{os.environ.get('LAKEWRIGHT_HUDI', '1.2.0')}.jar"
     builder = SparkSession.builder.master("local[2]").appName("lakewright-interop")
     for key, value in {
+        **QUICK,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
