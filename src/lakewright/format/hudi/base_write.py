@@ -230,6 +230,7 @@ def _numbered(prefix: npt.NDArray[np.uint8], start: int, stop: int) -> pa.Array:
     count, size = stop - start, len(prefix) + len(str(start))
     letters = np.empty((count, size), np.uint8)
     letters[:, : len(prefix)] = prefix
+    rest: npt.NDArray[np.uint32 | np.uint64]
     rest = np.arange(start, stop, dtype=np.uint32 if stop <= 1 << 32 else np.uint64)
     for column in range(size - 1, len(prefix) - 1, -1):
         # Division by one number is vectorised where the remainder is not.
