@@ -5,7 +5,7 @@ A JVM under Python and Python workers under the JVM count as one program.
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,48 +34,89 @@ def _tasks(pid: int) -> list[str]:
         return []
 
 
-def processor_ticks() -> dict[int, int]:
-    """Return the processor time of every process of this one's tree."""
+class Used:
+    """The processor time that a counter has seen."""
+
+    seconds = 0.0
+
+
+@contextmanager
+def counted(every: float = 0.2) -> Iterator[Used]:
+    """Count the processor seconds of this process's tree while the block runs.
+
+    The daemon of Spark's Python workers does not wait for those that end, and the system keeps
+    no account of their time: what each process used is looked at again and again, and the last
+    look counts. A process that ends loses what it used since, one that lives for less than that
+    may be missed.
+    """
+    before = _ticks()
+    seen, used, stop = dict(before), Used(), threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(every):
+            seen.update(_ticks())
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield used
+    finally:
+        stop.set()
+        thread.join()
+        seen.update(_ticks())
+        used.seconds = sum(ticks - before.get(who, 0) for who, ticks in seen.items()) / _TICK
+
+
+def _ticks() -> dict[tuple[int, str], int]:
+    """Return the processor time of every process of the tree, by its number and its start."""
     found = {}
     for pid in descendants(os.getpid()):
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        found[pid] = int(fields[11]) + int(fields[12])
+        found[pid, fields[19]] = int(fields[11]) + int(fields[12])
     return found
 
 
-def seconds_between(before: dict[int, int], after: dict[int, int]) -> float:
-    """Return the processor seconds between two looks; what ended in between counts for nothing."""
-    return sum(ticks - before.get(pid, 0) for pid, ticks in after.items()) / _TICK
+def resident_bytes() -> int:
+    """Return the resident memory of the tree now; pages that two processes share count twice."""
+    return sum(map(_resident, descendants(os.getpid())))
 
 
-def resident_bytes(root: int) -> int:
-    """Return the resident memory of the tree now."""
-    total = 0
-    for pid in descendants(root):
-        try:
-            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
-        except OSError:
-            continue
-    return total
+def python_bytes() -> int:
+    """Return the resident memory of the Python processes of the tree now."""
+    return sum(_resident(pid) for pid in descendants(os.getpid()) if "python" in _program(pid))
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    except OSError:
+        return 0
+
+
+def _program(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name
+    except OSError:
+        return ""
 
 
 class Peak:
-    """The greatest resident memory that a watcher has seen."""
+    """The greatest memory that a watcher has seen."""
 
     bytes = 0
 
 
 @contextmanager
-def watched(every: float = 0.1) -> Iterator[Peak]:
-    """Watch the memory of this process's tree while the block runs."""
-    peak, stop, root = Peak(), threading.Event(), os.getpid()
+def watched(look: Callable[[], int], every: float) -> Iterator[Peak]:
+    """Look at memory every so many seconds while the block runs, and once at its end."""
+    peak, stop = Peak(), threading.Event()
 
     def watch() -> None:
         while not stop.wait(every):
-            peak.bytes = max(peak.bytes, resident_bytes(root))
+            peak.bytes = max(peak.bytes, look())
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -84,4 +125,4 @@ def watched(every: float = 0.1) -> Iterator[Peak]:
     finally:
         stop.set()
         thread.join()
-        peak.bytes = max(peak.bytes, resident_bytes(root))
+        peak.bytes = max(peak.bytes, look())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from process_tree import processor_ticks, seconds_between, watched
+from process_tree import counted, watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,9 @@ class Cost:
     cpu: list[float] = field(default_factory=list)
 
     def figures(self) -> dict[str, Any]:
-        """Return medians, and the least and greatest wall time."""
+        """Return medians, the least and greatest wall time, and how many rounds there were."""
         return {
+            "rounds": len(self.wall),
             "wall": statistics.median(self.wall),
             "cpu": statistics.median(self.cpu),
             "least": min(self.wall),
@@ -36,15 +37,23 @@ class Cost:
         }
 
 
-def by_turns(steps: Mapping[str, Step], rounds: int) -> dict[str, dict[str, Any]]:
-    """Run all variants once per round, and check in the first that they agree."""
+def by_turns(
+    steps: Mapping[str, Step],
+    rounds: int | Mapping[str, int],
+    ready: Callable[[], None] = lambda: None,
+) -> dict[str, dict[str, Any]]:
+    """Run variants by turns, so many rounds each; check in the first round that they agree.
+
+    ``ready`` runs right before every turn, and does not count.
+    """
     costs = {name: Cost() for name in steps}
-    names = list(steps)
+    times = dict.fromkeys(steps, rounds) if isinstance(rounds, int) else rounds
     expected: object = None
-    for number in range(rounds):
+    for number in range(max(times[name] for name in steps)):
+        names = [name for name in steps if number < times[name]]
         start = number % len(names)
         for name in names[start:] + names[:start]:
-            cost = one(steps[name])
+            cost = one(steps[name], ready)
             costs[name].wall.append(cost[0])
             costs[name].cpu.append(cost[1])
             if number == 0:
@@ -60,18 +69,20 @@ def by_turns(steps: Mapping[str, Step], rounds: int) -> dict[str, dict[str, Any]
     return {name: cost.figures() for name, cost in costs.items()}
 
 
-def one(step: Step) -> tuple[float, float]:
+def one(step: Step, ready: Callable[[], None] = lambda: None) -> tuple[float, float]:
     """Prepare and run a step; return its wall and processor seconds."""
     step.prepare()
-    used, began = processor_ticks(), time.perf_counter()
-    step.run()
-    took = time.perf_counter() - began
-    return took, seconds_between(used, processor_ticks())
+    ready()
+    with counted() as used:
+        began = time.perf_counter()
+        step.run()
+        took = time.perf_counter() - began
+    return took, used.seconds
 
 
-def peak_of(step: Step) -> int:
-    """Prepare and run a step; return the greatest resident memory of this process's tree."""
+def peak_of(step: Step, look: Callable[[], int], every: float) -> int:
+    """Prepare and run a step; return the most memory that was seen meanwhile."""
     step.prepare()
-    with watched() as peak:
+    with watched(look, every) as peak:
         step.run()
     return peak.bytes

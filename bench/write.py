@@ -4,8 +4,9 @@
 
 All variants of a step start from the same rows and must leave the same; each runs once per round,
 by turns, in one process, and a figure is the median over the rounds, wall / processor seconds of
-the whole process tree. The peers run at the first size; the second shows how time grows with the
-rows. Memory is the greatest resident size of a process that runs one variant alone.
+the whole process tree. Hudi runs two rounds at most; at further sizes, which show how time grows
+with the rows, ours and plain parquet run two, the other peers one, without the upsert of 1%.
+Memory is that of a process that runs one variant alone (see ``write_spark.memory``).
 ``--write`` puts the tables into ``docs/benchmarks.md``.
 """
 
@@ -33,7 +34,7 @@ from peers import peers
 from read_tables import BUCKETS, SCHEMA
 from steps import Step, by_turns
 from write_rows import Rows, tiny_batch, write_rows
-from write_targets import judge_local, judge_spark
+from write_targets import judge_local, judge_memory, judge_spark
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -44,7 +45,7 @@ JARS = (
     "delta-spark_2.12-3.3.2.jar",
     "delta-storage-3.3.2.jar",
 )
-#: Variants whose memory is compared; the first two are held against their Hudi counterparts.
+#: Variants whose memory is compared: ours are held against their Hudi counterparts.
 WATCHED = ("ours COW", "ours MOR", "Hudi COW", "Hudi MOR")
 
 
@@ -203,8 +204,8 @@ def in_spark(
 
 def lines(found: dict[str, Any], reference: str) -> Iterator[str]:
     """Turn figures into a table: wall / processor seconds, and times the reference."""
-    yield "| step | variant | wall s | CPU s | times the reference, wall | CPU | wall, range |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    yield "| step | variant | wall s | CPU s | times reference, wall | CPU | wall, range | rounds |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for rows, size in found["sizes"].items():
         for step, figures in size.items():
             if step == "bytes":
@@ -217,7 +218,7 @@ def lines(found: dict[str, Any], reference: str) -> Iterator[str]:
                 yield (
                     f"| {step}, {int(rows) / 1e6:g}M rows | {name} | {figure['wall']:.2f} | "
                     f"{figure['cpu']:.2f} | {ratios[0]} | {ratios[1]} | "
-                    f"{figure['least']:.2f} to {figure['most']:.2f} |"
+                    f"{figure['least']:.2f} to {figure['most']:.2f} | {figure['rounds']} |"
                 )
 
 
@@ -232,6 +233,17 @@ def tiny_lines(found: dict[str, Any]) -> Iterator[str]:
         else:
             count = int(re.sub(r"\D", "", name.partition(",")[2]))
             yield f"- {name} of 1,000 rows: {figure['wall'] / count:.3f} s each."
+
+
+def memory_lines(found: dict[str, Any]) -> Iterator[str]:
+    """Turn peaks of memory into a table, one row per variant and way to look."""
+    steps = list(found[WATCHED[0]]["live"])
+    yield f"| variant | memory | {' | '.join(f'{step}, MiB' for step in steps)} |"
+    yield f"| --- | --- |{' --- |' * len(steps)}"
+    for name, peaks in found.items():
+        for kind, figures in peaks.items():
+            figure = " | ".join(f"{figures[step] / 2**20:,.0f}" for step in steps)
+            yield f"| {name} | {kind} | {figure} |"
 
 
 def size_lines(found: dict[str, Any]) -> Iterator[str]:
@@ -276,12 +288,8 @@ def main() -> None:
             if found["peers"] and alone:
                 text += judge_local(alone, found)
     if "memory" in options.only and python is not None:
-        text += ["", "### Memory, one process per variant, Spark and its workers together", ""]
-        text += ["| variant | bulk MiB | upsert 1% MiB | upsert 10% MiB |"]
-        text += ["| --- | --- | --- | --- |"]
-        for name in WATCHED:
-            peak = in_spark(python, options, jars, name)["memory"]
-            text.append(f"| {name} | {' | '.join(f'{b / 2**20:,.0f}' for b in peak.values())} |")
+        found = {name: in_spark(python, options, jars, name)["memory"] for name in WATCHED}
+        text += ["", "### Memory, Spark 3.5", "", *memory_lines(found), "", *judge_memory(found)]
     page = "\n".join(text)
     print(page)
     if options.write:

@@ -11,13 +11,14 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,23 +27,30 @@ import lakewright as lw
 from interleaved import Sum
 from lakewright.format.arrow.schema import to_arrow_schema
 from peers import session
+from process_tree import python_bytes, resident_bytes
 from read_tables import BUCKETS, SCHEMA
 from steps import Cost, Step, by_turns, one, peak_of
 from write_rows import TINY_BASE, Rows, tiny_batch, write_rows
 
 PERCENTS = (1, 10)
+#: Times that every variant runs on few rows before anything counts.
+WARMING = 2
 BY_SHUFFLE = {"lakewright.write.driver-bytes": "0"}
 KINDS = {"COW": "COPY_ON_WRITE", "MOR": "MERGE_ON_READ"}
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to keep a table: where it lies, how it is loaded, changed and counted."""
+    """One way to keep a table: where it lies, how it is loaded, changed and counted.
+
+    ``kept`` is where the loaded table is put aside; variants that load alike share it.
+    """
 
     name: str
     path: Path
+    kept: Path
     load: Callable[[DataFrame], object]
-    change: Callable[[DataFrame], object] | None
+    change: Callable[[DataFrame], object]
     count: Callable[[], object]
 
 
@@ -85,7 +93,7 @@ class Bench:
             place = rewritten if rewritten.exists() else path
             return totals(self.spark.read.parquet(str(place)))
 
-        return Variant("plain parquet", path, load, change, count)
+        return Variant("plain parquet", path, kept_of(path), load, change, count)
 
     def _ours(self, kind: str, options: dict[str, str]) -> Variant:
         how = " by shuffle" if options else ""
@@ -107,7 +115,8 @@ class Bench:
         def change(rows: DataFrame) -> None:
             lw.open_table(path).upsert(rows, options=options)
 
-        return Variant(name, path, load, change, lambda: local_totals(path))
+        kept = kept_of(self.work / f"ours-{kind}")
+        return Variant(name, path, kept, load, change, lambda: local_totals(path))
 
     def _hudi(self, kind: str) -> Variant:
         path = self.work / f"hudi-{kind}"
@@ -136,6 +145,7 @@ class Bench:
         return Variant(
             f"Hudi {kind}",
             path,
+            kept_of(path),
             lambda rows: save(rows, "bulk_insert", "overwrite"),
             lambda rows: save(rows, "upsert", "append"),
             lambda: local_totals(path),
@@ -153,7 +163,7 @@ class Bench:
         def count() -> object:
             return totals(self.spark.read.format("delta").load(str(path)))
 
-        return Variant("Delta", path, load, change, count)
+        return Variant("Delta", path, kept_of(path), load, change, count)
 
     def _iceberg(self, kind: str) -> Variant:
         name = f"ice.bench.{kind.lower()}"
@@ -165,9 +175,11 @@ class Bench:
             writer = writer.tableProperty("write.merge.mode", mode)
             writer.tableProperty("write.parquet.compression-codec", "snappy").create()
 
+        path = self.work / "iceberg" / "bench" / kind.lower()
         return Variant(
             f"Iceberg {kind}",
-            self.work / "iceberg" / "bench" / kind.lower(),
+            path,
+            kept_of(path),
             load,
             lambda rows: self._merge(name, rows),
             lambda: totals(self.spark.table(name)),
@@ -193,23 +205,26 @@ class Bench:
         )
 
     def upsert(self, variant: Variant, percent: int) -> Step:
-        change = variant.change
-        assert change is not None
         return Step(
             lambda: self._loaded(variant),
-            lambda: change(self.read(self.rows.updates(percent))),
+            lambda: variant.change(self.read(self.rows.updates(percent))),
             variant.count,
         )
 
+    def keep(self) -> None:
+        """Put aside the tables that are loaded now."""
+        for variant in self.variants.values():
+            if variant.path.exists() and not variant.kept.exists():
+                variant.path.rename(variant.kept)
+
     def _loaded(self, variant: Variant) -> None:
         """Put the freshly loaded table back; it was kept when it was loaded first."""
-        kept = variant.path.with_name(f"{variant.path.name}.loaded")
-        if not kept.exists():
+        if not variant.kept.exists():
             forget(variant.path)
             variant.load(self.read(self.rows.base))
-            shutil.copytree(variant.path, kept)
+            variant.path.rename(variant.kept)
         forget(variant.path)
-        shutil.copytree(kept, variant.path)
+        shutil.copytree(variant.kept, variant.path, copy_function=linked)
 
     def clear(self) -> None:
         """Remove every table of this size."""
@@ -223,6 +238,18 @@ class Bench:
             for v in self.variants.values()
             if v.path.exists()
         }
+
+
+def kept_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.loaded")
+
+
+def linked(source: str, target: str) -> str:
+    """Copy a file; data files are linked, since nobody changes one in place."""
+    if not source.endswith(".parquet"):
+        return shutil.copy2(source, target)
+    os.link(source, target)
+    return target
 
 
 def forget(path: Path) -> None:
@@ -246,33 +273,67 @@ def local_totals(path: Path) -> object:
 # ------------------------------------------------------------------------------- the runs
 
 
+def ready(spark: SparkSession) -> None:
+    """Make the session alike for whoever is next: heap collected, Python workers alive.
+
+    Spark ends Python workers that nobody used for a minute; variants that need none take longer.
+    """
+    jvm(spark).System.gc()
+    spark.range(0, 2, 1, 2).mapInArrow(awake, "id bigint").collect()
+
+
+def awake(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import lakewright.engine.spark.write_worker  # noqa: F401 - what a worker imports when it starts
+
+    time.sleep(0.2)  # so that one worker cannot serve both tasks
+    yield from batches
+
+
+def jvm(spark: SparkSession) -> Any:
+    return spark._jvm.java.lang  # type: ignore[union-attr]
+
+
+def rounds_of(variant: Variant, options: argparse.Namespace, *, first: bool) -> int:
+    """Return how often a variant runs: the slow ones, and larger sizes, less often."""
+    if not first:
+        return min(2, options.rounds) if variant.name.startswith(("plain", "ours")) else 1
+    return min(2, options.rounds) if variant.name.startswith("Hudi") else options.rounds
+
+
 def timed(spark: SparkSession, options: argparse.Namespace, peers: set[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for rows in options.rows:
-        made = write_rows(options.folder, rows)
-        bench = Bench(spark, options.folder, made, peers if rows == options.rows[0] else set())
+        bench = Bench(spark, options.folder, write_rows(options.folder, rows), peers)
         chosen = list(bench.variants.values())
+        first = rows == options.rows[0]
+        rounds = {v.name: rounds_of(v, options, first=first) for v in chosen}
         size = found.setdefault(str(rows), {})
         bench.clear()
         loading = {v.name: bench.bulk(v) for v in chosen if "shuffle" not in v.name}
-        size["bulk"] = by_turns(loading, options.rounds)
+        size["bulk"] = by_turns(loading, rounds, lambda: ready(spark))
         size["bytes"] = bench.sizes()
-        bench.clear()
+        bench.keep()
         for percent in PERCENTS:
-            changing = {v.name: bench.upsert(v, percent) for v in chosen if v.change}
-            size[f"upsert {percent}%"] = by_turns(changing, options.rounds)
+            changing = {
+                v.name: bench.upsert(v, percent)
+                for v in chosen
+                if first or percent == PERCENTS[-1] or v.name.startswith(("plain", "ours"))
+            }
+            size[f"upsert {percent}%"] = by_turns(changing, rounds, lambda: ready(spark))
         bench.clear()
     return found
 
 
 def warm(spark: SparkSession, options: argparse.Namespace, peers: set[str]) -> None:
-    """Run everything once on few rows: nobody pays for class loading in the figures."""
+    """Run everything on few rows, twice: nobody pays for class loading in the figures."""
     bench = Bench(spark, options.folder, write_rows(options.folder, TINY_BASE), peers)
-    bench.clear()
-    for variant in bench.variants.values():
-        one(bench.bulk(variant))
-        if variant.change:
-            one(bench.upsert(variant, 10))
+    for _ in range(WARMING):
+        bench.clear()
+        for variant in bench.variants.values():
+            one(bench.bulk(variant))
+        bench.keep()
+        for variant in bench.variants.values():
+            one(bench.upsert(variant, PERCENTS[-1]))
     bench.clear()
 
 
@@ -288,7 +349,7 @@ def tiny(spark: SparkSession, options: argparse.Namespace, peers: set[str]) -> d
         pq.write_table(tiny_batch(made, number), batches / f"{number}.parquet")
     for name, commits in {"ours MOR": options.commits, "Hudi MOR": options.commits // 10}.items():
         variant = bench.variants.get(name)
-        if variant is None or variant.change is None:
+        if variant is None:
             continue
         forget(variant.path)
         variant.load(bench.read(made.base))
@@ -311,13 +372,28 @@ def tiny(spark: SparkSession, options: argparse.Namespace, peers: set[str]) -> d
 
 
 def memory(spark: SparkSession, options: argparse.Namespace, peers: set[str]) -> dict[str, Any]:
+    """Run one variant alone, every step twice: as it is, and with its garbage taken out.
+
+    Resident is what the whole process tree holds, with what the JVM has not collected yet. Live
+    is what a collection leaves in the JVM's heap, one being asked for four times a second, and
+    the resident memory of the Python processes.
+    """
     bench = Bench(spark, options.folder, write_rows(options.folder, options.rows[0]), peers)
     bench.clear()
+    runtime = jvm(spark).Runtime.getRuntime()
+
+    def live() -> int:
+        jvm(spark).System.gc()
+        return int(runtime.totalMemory() - runtime.freeMemory()) + python_bytes()
+
     variant = bench.variants[options.memory]
-    found = {"bulk": peak_of(bench.bulk(variant))}
-    if variant.change:
+    found: dict[str, Any] = {"resident": {}, "live": {}}
+    for kind, look, every in (("resident", resident_bytes, 0.1), ("live", live, 0.25)):
+        found[kind]["bulk"] = peak_of(bench.bulk(variant), look, every)
+        bench.keep()
         for percent in PERCENTS:
-            found[f"upsert {percent}%"] = peak_of(bench.upsert(variant, percent))
+            step = bench.upsert(variant, percent)
+            found[kind][f"upsert {percent}%"] = peak_of(step, look, every)
     bench.clear()
     return found
 

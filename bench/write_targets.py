@@ -72,6 +72,17 @@ def judge_local(alone: dict[str, Any], spark: dict[str, Any]) -> Iterator[str]:
             yield _line(f"without Spark: {name}, Hudi's", each, each <= 0.1, "at most 0.1")
 
 
+def judge_memory(found: dict[str, Any]) -> Iterator[str]:
+    """Hold the peaks of memory against half of Hudi's."""
+    for kind in ("COW", "MOR"):
+        ours, hudi = found[f"ours {kind}"], found[f"Hudi {kind}"]
+        for way in ours:
+            for step in ours[way]:
+                share = ours[way][step] / hudi[way][step]
+                what = f"{way} memory, {step} {kind}, Hudi's"
+                yield _line(what, share, share <= 0.5, "at most 0.5")
+
+
 def _growth(sizes: dict[str, Any]) -> Iterator[str]:
     if len(sizes) < 2:
         return
