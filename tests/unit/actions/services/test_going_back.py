@@ -1,6 +1,7 @@
 """Rollbacks, savepoints and restores: rows after them, and what they refuse."""
 
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import hudi
@@ -163,15 +164,14 @@ def test_an_empty_table_has_nothing_to_keep(table: Table) -> None:
         table.savepoint()
 
 
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("version", [9, 6])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("verb", ["rollback", "restore"])
 def test_cut_off_anywhere_the_next_write_finishes_it(
-    version: int, kind: str, verb: str, tmp_path: Path
+    every: int, version: int, kind: str, verb: str, tmp_path: Path
 ) -> None:
-    calls = 0
-    while True:
-        calls += 1
+    for calls in count(every, every):
         table = lw.create_table(
             tmp_path / str(calls),
             schema="id string, dt string, n bigint",
