@@ -215,7 +215,7 @@ def _by_completion(
     kept = [log for log in logs if visible.committed[log.instant]]
     if keys and kept and keys[-1] <= min(log.instant for log in kept):
         # No base was requested after any log was: all lie on the newest one.
-        return {keys[-1]: sorted(kept, key=lambda log: _log_order(log, visible))}
+        return {keys[-1]: sorted(kept, key=lambda log: log_order(log, visible))}
     for log in sorted(kept, key=lambda log: (log.instant, log.version, log.write_token)):
         place = bisect_right(keys, log.instant)
         if place < len(keys):
@@ -227,11 +227,15 @@ def _by_completion(
         else:
             assigned.setdefault(keys[place - 1], []).append(log)
     for held in assigned.values():
-        held.sort(key=lambda log: _log_order(log, visible))
+        held.sort(key=lambda log: log_order(log, visible))
     return assigned
 
 
-def _log_order(log: LogFile, visible: Visibility) -> tuple[str, int, str, str]:
+def log_order(log: LogFile, visible: Visibility) -> tuple[str, int, str, str]:
+    """Return what sorts the logs of a slice as they are merged in layout 2.
+
+    In layout 1 they carry one instant, and their versions decide.
+    """
     completed = visible.completions.get(log.instant, log.instant)
     return completed, log.version, log.write_token, log.instant
 

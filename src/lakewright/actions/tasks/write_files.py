@@ -8,7 +8,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from lakewright.actions.tasks.write_spec import WriteSpec
+from lakewright.actions.tasks.service_spec import MakesFiles
 from lakewright.format.hudi.avro_schema import to_avro_schema
 from lakewright.format.hudi.parquet_writing import repeating_columns
 from lakewright.format.hudi.partition_metadata import (
@@ -47,7 +47,7 @@ _CONSTANT = frozenset({COMMIT_TIME, PARTITION_PATH, FILE_NAME})
 
 @contextmanager
 def new_file(
-    spec: WriteSpec, path: str, partition: str, kind: MarkerKind, *, partition_known: bool
+    spec: MakesFiles, path: str, partition: str, kind: MarkerKind, *, partition_known: bool
 ) -> Iterator[IO[bytes]]:
     """Open a data file that is whole once the block ends, and that nobody sees before the commit.
 
@@ -102,7 +102,7 @@ def layout_of(uri: str, instant: str) -> Layout:
     return Layout()
 
 
-def _describe_partition(spec: WriteSpec, partition: str) -> None:
+def _describe_partition(spec: MakesFiles, partition: str) -> None:
     """Write the file by which Java finds a partition, unless it is there; ask once per write."""
     if partition in spec.pinned.described:
         return

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakewright.actions.executor import Attempt
+from lakewright.actions.tasks.service_spec import MakesFiles
 from lakewright.actions.tasks.write_files import (
     first_number,
     in_partition,
@@ -61,7 +62,7 @@ def live_rows(rows: pa.Table, policy: MergePolicy) -> pa.Table:
 
 
 def base_spec(
-    spec: WriteSpec,
+    spec: MakesFiles,
     partition: str,
     name: str,
     task: int,
@@ -86,7 +87,7 @@ def base_spec(
     )
 
 
-def repeating_in(spec: WriteSpec, rows: pa.Table) -> frozenset[str]:
+def repeating_in(spec: MakesFiles, rows: pa.Table) -> frozenset[str]:
     """Return the columns that get a dictionary in all files of a write."""
     keys = (COMMIT_SEQNO, RECORD_KEY, *spec.config.record_key)
     return layout_of(spec.uri, spec.instant).repeating(rows, keys)

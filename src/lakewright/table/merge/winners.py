@@ -160,13 +160,14 @@ def _after_hard_deletes(codes: Places, count: int, hard: Flags, tombstones: Flag
 class BaseContest:
     """The meeting of the logs' winners with the rows of the base file, in the file's order.
 
-    ``lost`` marks winners that an equal key of the base file beats. A winner meets one base row
-    at most: the first that carries its key, as in Hudi; further rows of that key stay.
+    ``lost`` marks winners that an equal key of the base file beats, ``met`` those whose key the
+    base file has. A winner meets one base row at most: the first that carries its key, as in
+    Hudi; further rows of that key stay.
     """
 
     winners: LogWinners
     lost: Flags
-    _met: Flags
+    met: Flags
 
     @classmethod
     def begin(cls, winners: LogWinners) -> "BaseContest":
@@ -198,13 +199,14 @@ class BaseContest:
         rows, which = positions[low:high] - start, np.arange(low, high)
         if among is not None:
             rows, which = rows[among[rows]], which[among[rows]]
+        self.met[which] = True
         kept[rows] = self._base_beats(rows, which, ordering)
         return kept
 
     def _first_meetings(self, rows: Places, which: Places) -> tuple[Places, Places]:
-        fresh = ~self._met[which]
+        fresh = ~self.met[which]
         rows, which = rows[fresh], which[fresh]
-        self._met[which] = True
+        self.met[which] = True
         first = np.unique(which, return_index=True)[1]
         if len(first) == len(which):
             return rows, which

@@ -34,7 +34,14 @@ def folded_rows(source: SliceSource, logs: SliceLogs) -> Iterator[pa.RecordBatch
         return
     folded = FoldedBase(folding, state)
     yield from _base_rows(source, folded, schema)
-    yield from source.finish_table(folded.rest())
+    rest = folded.rest()
+    yield from source.finish_table(rest)
+    if source.counts is not None:
+        source.counts.keys = len(state)
+        source.counts.records = logs.record_count
+        source.counts.deleted = folded.deleted
+        source.counts.updated = folded.met - folded.deleted
+        source.counts.inserted = rest.num_rows
 
 
 def _columns(source: SliceSource, *, everything: bool) -> pa.Schema:
@@ -54,11 +61,12 @@ def _columns(source: SliceSource, *, everything: bool) -> pa.Schema:
 def _versions(logs: SliceLogs, number: int, schema: pa.Schema) -> Versions:
     block = logs.blocks[number]
     if block.kind is BlockKind.DELETE:
-        entries = logs.delete_entries(block)
+        entries = logs.delete_entries(number)
         rows = pa.table([pa.nulls(len(entries), f.type) for f in schema], schema=schema)
         return _described(entries, rows, {})
     # An operation column is no column of the table, and still says which records delete.
     found = logs.read(number, [*schema.names, OPERATION])
+    logs.count(number, found.num_rows)
     entries = logs.record_entries(block, found)
     missing = [n for n in schema.names if block.is_partial and n not in found.schema.names]
     absent = {name: np.ones(len(entries), dtype=bool) for name in missing}

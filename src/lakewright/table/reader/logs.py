@@ -84,7 +84,7 @@ class SliceLogs:
         self._counts: dict[int, int] = {}
         self._files: dict[str, IO[bytes]] = {}
         self._stack = ExitStack()
-        found = (block for log in source.file_slice.logs for block in self._scan(log))
+        found = (block for log in source.file_slice.logs for block in self._scanned(log))
         self.blocks: tuple[LogBlock, ...] = live_blocks(found, visible=source.seen.shows)
 
     def __enter__(self) -> Self:
@@ -104,6 +104,15 @@ class SliceLogs:
             self._files[path] = self._stack.enter_context(self._storage.open(path))
         return self._files[path]
 
+    def _scanned(self, log: LogFile) -> Sequence[LogBlock]:
+        blocks = self._scan(log)
+        counts = self._source.counts
+        if counts is not None:
+            counts.blocks += len(blocks)
+            counts.corrupt_blocks += sum(b.kind is BlockKind.CORRUPT for b in blocks)
+            counts.rollback_blocks += sum(b.kind is BlockKind.COMMAND for b in blocks)
+        return blocks
+
     def _scan(self, log: LogFile) -> Sequence[LogBlock]:
         size = log.size
         if size < 0:
@@ -118,6 +127,15 @@ class SliceLogs:
     def has_partial(self) -> bool:
         """Whether some block holds only the columns that changed."""
         return any(block.is_partial for block in self.blocks)
+
+    @property
+    def record_count(self) -> int:
+        """How many records and deletes the blocks that were decoded so far hold."""
+        return sum(self._counts.values())
+
+    def count(self, number: int, records: int) -> None:
+        """Remember how many records a block holds."""
+        self._counts[number] = records
 
     def _positions(self) -> tuple[pa.Array, ...] | None:
         """Return the base rows that each block's records replace, or None where not all tell.
@@ -163,9 +181,9 @@ class SliceLogs:
         self._counts[number] = records.num_rows
         return self.record_entries(block, records, positions)
 
-    def delete_entries(self, block: LogBlock) -> BlockEntries:
+    def delete_entries(self, number: int) -> BlockEntries:
         """Return what a delete block says, by key."""
-        return self._delete_entries(read_deletes(self._open(block.path), block), None)
+        return self._entry(number, None)
 
     def _delete_entries(self, deletes: DeleteRecords, positions: pa.Array | None) -> BlockEntries:
         hard = np.array([values is None for values in deletes.ordering], dtype=bool)

@@ -24,6 +24,9 @@ def merged_rows(source: SliceSource, logs: SliceLogs) -> Iterator[pa.RecordBatch
     contest, by_position = begin_contest(source, logs)
     if source.file_slice.base is not None:
         yield from _base_rows(source, source.file_slice.base, contest, by_position)
+    if source.counts is not None:
+        source.counts.records = logs.record_count
+        source.counts.settle(contest)
     yield from log_rows(source, logs, contest)
 
 

@@ -17,6 +17,7 @@ from lakewright.model.files import FileSlice, ReadingMode
 from lakewright.model.schema import COMMIT_TIME, META_COLUMNS, META_FIELDS, STRING, Struct
 from lakewright.storage.port import Storage
 from lakewright.table.merge.policy import NOTHING_TO_MERGE, MergePolicy
+from lakewright.table.reader.counts import MergeCounts
 from lakewright.table.reader.folded import folded_rows
 from lakewright.table.reader.instants import SeenInstants
 from lakewright.table.reader.keys import key_columns, record_keys
@@ -39,7 +40,8 @@ class FileSliceReader:
     schema; ``seen`` the instants whose records count. ``target`` is what is read, all of
     ``schema`` at first. ``changed_by`` restricts records to those written by these instants: as
     in Hudi, what others wrote has no say in who wins among them. ``keys`` (an Arrow array)
-    restricts them to the records that they name. ``history`` knows renamed columns.
+    restricts them to the records that they name. ``history`` knows renamed columns. With
+    ``as_stored`` partition columns have the values that files hold, not those of the path.
     """
 
     storage: Storage
@@ -53,6 +55,7 @@ class FileSliceReader:
     keys: pa.Array | None = field(default=None, compare=False)
     history: NameHistory = field(default_factory=NameHistory)
     options: Mapping[str, str] = field(default_factory=dict)
+    as_stored: bool = False
 
     @staticmethod
     def of(state: TableState, as_of: str | None = None) -> "FileSliceReader":
@@ -104,9 +107,14 @@ class FileSliceReader:
             parts = [entry.keys for entry in logs.entries_by_key()]
         return pa.chunked_array(parts, pa.string()).unique()
 
-    def open(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
-        """Stream the rows of a slice as batches of the target's columns, in bounded memory."""
-        source = self._source(file_slice)
+    def open(
+        self, file_slice: FileSlice, counts: MergeCounts | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream the rows of a slice as batches of the target's columns, in bounded memory.
+
+        ``counts`` is filled in with what came of merging, once the stream has ended.
+        """
+        source = replace(self._source(file_slice), counts=counts)
         if self.mode is ReadingMode.SNAPSHOT_READ_OPTIMIZED or not file_slice.logs:
             return plain_rows(source)
         return _with_logs(source)
@@ -136,7 +144,9 @@ class FileSliceReader:
         if self.keys is not None:
             named += key_columns(self.config)
             keep = _among(self.keys, self.config, keep)
-        values = partition_values(file_slice.group.partition, self.config, self.schema)
+        values: Mapping[str, object] = {}
+        if not self.as_stored:
+            values = partition_values(file_slice.group.partition, self.config, self.schema)
         target = self.schema if self.target is None else self.target
         projection = Projection.of(target, whole, named, values)
         if file_slice.logs and not projection.from_files:

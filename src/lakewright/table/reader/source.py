@@ -16,6 +16,7 @@ from lakewright.model.schema import STRING, DataType, Struct
 from lakewright.storage.port import Storage
 from lakewright.table.merge import ordering as order
 from lakewright.table.merge.policy import MergePolicy
+from lakewright.table.reader.counts import MergeCounts
 from lakewright.table.reader.instants import SeenInstants
 from lakewright.table.reader.names import SAME, FileNames, NameHistory
 from lakewright.table.reader.projection import Projection
@@ -35,7 +36,7 @@ class SliceSource:
     the result satisfies and ``row_filter`` the function that sees to it; both may be None.
     ``changed_by`` holds the instants of an incremental reading, whose rows alone are of interest.
     ``history`` knows what files call their columns. ``memory`` bounds the decoded log records
-    that are kept.
+    that are kept. ``counts`` is told what came of merging, if anybody asks.
     """
 
     storage: Storage
@@ -50,6 +51,7 @@ class SliceSource:
     changed_by: pa.Array | None
     history: NameHistory
     memory: int
+    counts: MergeCounts | None = None
 
     def open_base(self, base: BaseFile) -> "NamedBase":
         """Open the base file."""

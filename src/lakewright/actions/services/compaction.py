@@ -1,0 +1,74 @@
+"""Compaction: base files and their logs become new base files.
+
+A plan is made from slices listed outside the table's lock and brought up to date under it. It is
+carried out slice by slice, in tasks of any engine, by whoever finds it on the timeline.
+"""
+
+from collections.abc import Sequence
+
+from lakewright.actions.services.compaction_options import PlanSettings
+from lakewright.actions.services.compaction_planning import Planner, check_compactable, scheduled
+from lakewright.actions.services.merging import carry_out
+from lakewright.actions.services.plan import ServicePlan
+from lakewright.actions.services.servicing import Servicing
+from lakewright.actions.services.taking import first_free, taken
+from lakewright.actions.tasks.compact import compact_group
+from lakewright.model.instant import Action, Instant
+from lakewright.model.services import Service, ServiceResult
+from lakewright.timeline.plans import is_plan
+from lakewright.timeline.view import TimelineView
+
+_OPERATION = "COMPACT"
+
+
+def schedule_compaction(
+    work: Servicing,
+    *,
+    partitions: Sequence[str] | None = None,
+    instant: str | None = None,
+    dry_run: bool = False,
+) -> ServicePlan | None:
+    """Put a compaction on the timeline; None where no slice has logs, or none may be taken.
+
+    Whether one is due is not asked: see ``compaction_due``. ``partitions`` are the only ones
+    looked at, ``instant`` is a time that the caller wants. With ``dry_run`` the plan is made and
+    not put anywhere. In a version 6 table none is made while writes are under way: their logs
+    would lie below the new base files.
+    """
+    check_compactable(work)
+    planner = Planner(work, Service.COMPACTION, PlanSettings.of(work.options), partitions)
+    if dry_run:
+        found = planner.plan()
+        return None if found is None else planner.value(found, None)
+    return scheduled(work, Action.COMPACTION, planner, instant, _must_wait)
+
+
+def compact(work: Servicing, plan: Instant | None = None) -> ServiceResult:
+    """Carry out the given compaction, else the oldest one that waits, else a new one.
+
+    Plans of others, Hudi's among them, are carried out too, and those taken over whose executor
+    is gone. Plans that somebody works on are left to them.
+    """
+    check_compactable(work)
+    with first_free(work, Action.COMPACTION, plan, _OPERATION) as found:
+        if found is not None:
+            return carry_out(work, found, Service.COMPACTION, compact_group)
+    made = schedule_compaction(work)
+    if made is None or made.instant is None:
+        return ServiceResult(Service.COMPACTION, None)
+    with taken(work, made.instant, _OPERATION) as new:
+        return carry_out(work, new, Service.COMPACTION, compact_group)
+
+
+def _must_wait(view: TimelineView) -> str | None:
+    """Say why no plan is made now, None where one may be."""
+    if view.config.layout != 1:
+        return None
+    writes = [
+        e.instant.requested
+        for e in view.entries
+        if not e.instant.is_completed
+        and e.instant.action.completes_as.writes_data
+        and not is_plan(view, e)
+    ]
+    return f"writes are under way in a version 6 table: {', '.join(writes)}" if writes else None

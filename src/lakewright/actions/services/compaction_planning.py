@@ -1,0 +1,193 @@
+"""Plans of compactions and log compactions in the making."""
+
+import datetime as dt
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from lakewright.actions.services.compaction_choice import Candidate, Choice
+from lakewright.actions.services.compaction_options import PlanSettings
+from lakewright.actions.services.plan import PlanItem, ServicePlan
+from lakewright.actions.services.servicing import Servicing
+from lakewright.actions.services.slices import (
+    list_slices,
+    partitions_of,
+    planned_groups,
+    written_since,
+)
+from lakewright.actions.tasks.write_settings import MAX_FILE
+from lakewright.actions.write.admission import check_config
+from lakewright.format.hudi.metadata.compaction import (
+    CompactionPlan,
+    CompactionStrategy,
+    encode_compaction_plan,
+)
+from lakewright.model.errors import Invalid
+from lakewright.model.files import FileSlice
+from lakewright.model.instant import Action, Instant
+from lakewright.model.logs import facts
+from lakewright.model.services import Service
+from lakewright.model.table import TableType
+from lakewright.table.state import TableState
+from lakewright.timeline.conflicts import Place
+from lakewright.timeline.view import TimelineView
+
+log = logging.getLogger(__name__)
+
+
+class Planner:
+    """Finds the slices of a plan outside the lock, and brings them up to date under it.
+
+    Slices with less than ``least_logs`` logs are left alone. ``executor`` names the class of
+    Hudi's that carries the plan out where it is not the usual one.
+    """
+
+    def __init__(
+        self,
+        work: Servicing,
+        service: Service,
+        settings: PlanSettings,
+        partitions: Sequence[str] | None,
+        *,
+        least_logs: int = 1,
+        executor: str | None = None,
+    ) -> None:
+        self._work = work
+        self._service = service
+        self._settings = settings
+        self._least_logs = least_logs
+        self._executor = executor
+        self._partitions = None if partitions is None else tuple(dict.fromkeys(partitions))
+        self._seen = work.state.refresh()
+        today = dt.datetime.now(dt.UTC).date()
+        self._choice = Choice(settings, MAX_FILE.read(work.options), today)
+        work.progress.stage("looking for slices with logs")
+        self._add(list_slices(self._seen, self._partitions), self._seen.timeline)
+        if self._partitions is not None:
+            self._choice.missing |= self._elsewhere()
+
+    def plan(self) -> CompactionPlan | None:
+        """Return the plan as it stands; None where there is nothing to do."""
+        chosen = self._choice.chosen()
+        if not chosen:
+            return None
+        return CompactionPlan(
+            operations=tuple(found.operation() for found in chosen),
+            strategy=None if self._executor is None else CompactionStrategy(self._executor),
+            missing_partitions=tuple(sorted(self._choice.missing)),
+        )
+
+    def updated(self, view: TimelineView) -> CompactionPlan | None:
+        """Return the plan on the timeline as it is now: partitions written since are listed again.
+
+        Called under the lock.
+        """
+        touched = written_since(self._seen.timeline, view)
+        if self._partitions is not None:
+            self._choice.missing |= touched - set(self._partitions)
+            touched &= set(self._partitions)
+        if touched:
+            self._choice.forget(touched)
+            state = TableState(self._seen.storage, self._seen.config, view)
+            self._add(list_slices(state, sorted(touched)), view)
+        taken: defaultdict[Action, set[Place]] = defaultdict(set)
+        for group, action in planned_groups(view).items():
+            taken[action].add(group)
+        for action, groups in taken.items():
+            self._choice.leave(groups, _taken_by(action))
+        return self.plan()
+
+    def value(self, plan: CompactionPlan, instant: Instant | None) -> ServicePlan:
+        """Return the plan as the user sees it."""
+        return ServicePlan(
+            table=self._work.name,
+            service=self._service,
+            instant=instant,
+            body=plan,
+            items=[_item(found, self._service) for found in self._choice.chosen()],
+            strategy=self._settings.strategy.value,
+            passed_over=tuple(sorted(self._choice.passed_over.items())),
+        )
+
+    def _add(self, found: Iterable[tuple[str, Sequence[FileSlice]]], view: TimelineView) -> None:
+        taken = planned_groups(view)
+        for partition, pieces in found:
+            for piece in pieces:
+                if not piece.logs or len(piece.logs) < self._least_logs:
+                    continue
+                action = taken.get((partition, piece.group.file_id))
+                if action is None:
+                    self._choice.add(piece)
+                else:
+                    self._choice.pass_over(partition, _taken_by(action))
+            self._work.progress.advance()
+
+    def _elsewhere(self) -> set[str]:
+        """Return partitions that may have logs and were not asked for.
+
+        Hudi looks at partitions that were written since the last plan, and at those that it names.
+        """
+        view = self._seen.timeline
+        before = [e.instant for e in view.entries if e.planned is Action.COMPACTION]
+        since = before[-1].requested if before else ""
+        found = set(partitions_of(view, [i for i in view.data() if (i.completed or "") > since]))
+        if before:
+            plan = view.plan(before[-1])
+            found |= set(plan.missing_partitions if isinstance(plan, CompactionPlan) else ())
+        return found - set(self._partitions or ())
+
+
+def scheduled(
+    work: Servicing,
+    action: Action,
+    planner: Planner,
+    instant: str | None,
+    must_wait: Callable[[TimelineView], str | None] = lambda view: None,
+) -> ServicePlan | None:
+    """Put the plan on the timeline as it is under the lock; None where it is empty or must wait."""
+    made: list[CompactionPlan] = []
+
+    def make(view: TimelineView, taken: str) -> bytes | None:
+        why = must_wait(view)
+        if why is not None:
+            told = facts(table=work.state.storage.uri, why=why)
+            log.warning("no %s is planned: %s", action, why, extra=told)
+            return None
+        found = planner.updated(view)
+        if found is None:
+            return None
+        made.append(found)
+        return encode_compaction_plan(found)
+
+    done = work.upkeep.schedule(action, make, instant=instant)
+    return None if done is None else planner.value(made[-1], done)
+
+
+def check_compactable(work: Servicing) -> None:
+    """Refuse a table that has no logs to merge, or whose files are not written here."""
+    if work.state.config.table_type is not TableType.MERGE_ON_READ:
+        raise Invalid(
+            f"{work.name} is a copy-on-write table: it has no logs to compact.",
+            next_step="Cluster it where its files are too many or too small.",
+            table=work.name,
+        )
+    check_config(work.state.config)
+
+
+def _taken_by(action: Action) -> str:
+    return f"in an unfinished {action}"
+
+
+def _item(found: Candidate, service: Service) -> PlanItem:
+    piece = found.piece
+    logs = len(piece.logs)
+    log_bytes = found.log_bytes
+    merges_logs_alone = service is Service.LOG_COMPACTION
+    return PlanItem(
+        partition=piece.group.partition,
+        group=piece.group.file_id,
+        files=logs + (piece.base is not None and not merges_logs_alone),
+        bytes_in=log_bytes if merges_logs_alone else found.bytes_in,
+        bytes_out=log_bytes if merges_logs_alone else found.bytes_out,
+        why=f"{logs} log{'s' if logs > 1 else ''} of {log_bytes} bytes",
+    )
