@@ -11,11 +11,12 @@ import json
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
 
-from lakewright.model.errors import NotFound
+from lakewright.model.errors import LakewrightError, NotFound
 from lakewright.model.options import declare
 from lakewright.storage.fleeting import fleeting
 from lakewright.storage.port import FileStat, Storage
@@ -223,10 +224,22 @@ class Heartbeat:
             raise
 
     def fix(self, completion: str, until: float) -> None:
-        """Write down the name of the publication that is about to be tried."""
+        """Write down the name of the publication that is about to be tried.
+
+        Where that fails nothing was tried, and others need not wait until ``until``: what the
+        heartbeat said before is written again, if that can be done.
+        """
         with self._lock:
-            self.record = replace(self.record, completion=completion, until=until)
-        self._beat()
+            before = self.record
+            self.record = replace(before, completion=completion, until=until)
+        try:
+            self._beat()
+        except LakewrightError:
+            with self._lock:
+                self.record = before
+            with suppress(LakewrightError):
+                self._beat()
+            raise
 
     def __enter__(self) -> "Heartbeat":
         self.start()
