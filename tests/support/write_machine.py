@@ -423,11 +423,12 @@ class WriteMachine(RuleBasedStateMachine):
             lambda m, t: m.upsert(rows, t),
         )
 
-    @precondition(lambda self: self.past)
+    @precondition(lambda self: self.past and not self.broken)
     @rule(data=st.data())
     def upsert_at_a_given_instant(self, data: st.DataObject) -> None:
         rows = data.draw(rows_of(self.kind), label="rows")
-        instant = f"{int(self.past[-1][0].completed) + 1:017}"
+        known = self.table.timeline.instants
+        instant = str(max(int(i.completed or i.requested) for i in known) + 1)
         if instant.endswith("60000"):  # no such second
             return
         self._write(
