@@ -38,7 +38,8 @@ log = logging.getLogger(__name__)
 class Planner:
     """Finds the slices of a plan outside the lock, and brings them up to date under it.
 
-    Slices with less than ``least_logs`` logs are left alone. ``executor`` names the class of
+    Slices with less than ``least_logs`` logs are left alone; logs that a log compaction has merged
+    count as one where only logs are merged. ``executor`` names the class of
     Hudi's that carries the plan out where it is not the usual one.
     """
 
@@ -111,9 +112,10 @@ class Planner:
 
     def _add(self, found: Iterable[tuple[str, Sequence[FileSlice]]], view: TimelineView) -> None:
         taken = planned_groups(view)
+        merged = _log_compactions(view) if self._executor is not None else frozenset()
         for partition, pieces in found:
             for piece in pieces:
-                if not piece.logs or len(piece.logs) < self._least_logs:
+                if not piece.logs or _logs_left(piece, merged) < self._least_logs:
                     continue
                 action = taken.get((partition, piece.group.file_id))
                 if action is None:
@@ -172,6 +174,20 @@ def check_compactable(work: Servicing) -> None:
             table=work.name,
         )
     check_config(work.state.config)
+
+
+def _log_compactions(view: TimelineView) -> frozenset[str]:
+    return frozenset(
+        e.instant.requested
+        for e in view.entries
+        if e.planned is Action.LOGCOMPACTION and e.instant.is_completed
+    )
+
+
+def _logs_left(piece: FileSlice, merged: frozenset[str]) -> int:
+    """Return how many logs a slice has, counted from the last one that stands for others."""
+    places = (n for n, found in enumerate(piece.logs) if found.instant in merged)
+    return len(piece.logs) - max(places, default=0)
 
 
 def _taken_by(action: Action) -> str:

@@ -24,9 +24,9 @@ def carry_out(
     work: Servicing,
     taken: Taken,
     service: Service,
-    function: ItemFunction[ServiceSpec, CompactWork, Compacted],
+    function: ItemFunction[ServiceSpec, CompactWork, Compacted | None],
 ) -> ServiceResult:
-    """Run the tasks of a taken plan and publish what they made."""
+    """Run the tasks of a taken plan and publish what they made; None of one is nothing."""
     plan = taken.plan
     if not isinstance(plan, CompactionPlan):
         raise Corrupt(f"{taken.ticket.plan} is no plan of a {service}.")
@@ -35,6 +35,10 @@ def carry_out(
     stats = []
     served: dict[str, PartitionServed] = {}
     for made in work.executor.map(function, taken.spec, items, size=lambda item: item.size):
+        if made is None:
+            work.progress.advance()
+            log.warning("a slice of a %s is left as it is: its records cannot be merged", service)
+            continue
         stat = made.stat
         work.progress.advance(rows=stat.num_writes, files=1)
         stats.append(stat)

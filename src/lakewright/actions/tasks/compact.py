@@ -39,7 +39,7 @@ class Compacted:
     bytes_read: int
 
 
-def compact_group(spec: ServiceSpec, work: CompactWork, attempt: Attempt) -> Compacted:
+def compact_group(spec: ServiceSpec, work: CompactWork, attempt: Attempt) -> Compacted | None:
     """Write the next base file of a group; one without rows too, or the old ones would be back."""
     began = time.monotonic()
     piece = sized(work.slice, spec.open_storage())

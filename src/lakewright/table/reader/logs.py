@@ -174,12 +174,17 @@ class SliceLogs:
     def _entry(self, number: int, positions: pa.Array | None) -> BlockEntries:
         block = self.blocks[number]
         if block.kind is BlockKind.DELETE:
-            deletes = read_deletes(self._open(block.path), block)
+            deletes = self.deletes(number)
             self._counts[number] = len(deletes)
             return self._delete_entries(deletes, positions)
         records = self._decode_for_merging(number, block, by_position=positions is not None)
         self._counts[number] = records.num_rows
         return self.record_entries(block, records, positions)
+
+    def deletes(self, number: int) -> DeleteRecords:
+        """Return what a delete block holds."""
+        block = self.blocks[number]
+        return read_deletes(self._open(block.path), block)
 
     def delete_entries(self, number: int) -> BlockEntries:
         """Return what a delete block says, by key."""

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from lakewright.model.files import BaseFile
 from lakewright.model.schema import COMMIT_TIME
-from lakewright.table.merge.winners import BaseContest, Flags, resolve
+from lakewright.table.merge.winners import BaseContest, Flags, LogWinners, resolve
 from lakewright.table.reader.keys import key_columns, record_keys
 from lakewright.table.reader.logs import SliceLogs
 from lakewright.table.reader.source import BATCH_ROWS, NamedBase, SliceSource
@@ -151,11 +151,17 @@ def log_rows(
     source: SliceSource, logs: SliceLogs, contest: BaseContest
 ) -> Iterator[pa.RecordBatch]:
     """Stream the winning log records, once they have met the base file."""
-    alive = contest.survivors()
-    if not alive.any():
+    return winning_rows(source, logs, contest.winners, contest.survivors())
+
+
+def winning_rows(
+    source: SliceSource, logs: SliceLogs, winners: LogWinners, chosen: Flags
+) -> Iterator[pa.RecordBatch]:
+    """Stream the records of the chosen winners, block after block."""
+    if not chosen.any():
         return
-    blocks = contest.winners.block[alive]
-    rows = contest.winners.row[alive]
+    blocks = winners.block[chosen]
+    rows = winners.row[chosen]
     by_place = np.lexsort((rows, blocks))
     blocks, rows = blocks[by_place], rows[by_place]
     numbers, starts = np.unique(blocks, return_index=True)

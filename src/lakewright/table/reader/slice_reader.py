@@ -23,6 +23,7 @@ from lakewright.table.reader.instants import SeenInstants
 from lakewright.table.reader.keys import key_columns, record_keys
 from lakewright.table.reader.logs import LOG_MEMORY, LogColumns, SliceLogs
 from lakewright.table.reader.merged import merged_rows
+from lakewright.table.reader.merged_logs import MergedLogs
 from lakewright.table.reader.names import NameHistory, name_history
 from lakewright.table.reader.overlay import SliceOverlay
 from lakewright.table.reader.plain import plain_rows
@@ -135,6 +136,19 @@ class FileSliceReader:
         with SliceLogs(source, columns) as logs:
             by_column = source.policy.by_column or logs.has_partial
             yield None if by_column else SliceOverlay(source, logs)
+
+    @contextmanager
+    def merged_logs(
+        self, file_slice: FileSlice, counts: MergeCounts | None = None
+    ) -> Iterator[MergedLogs | None]:
+        """Open the logs of a slice merged among themselves.
+
+        None where they are empty, or records are merged column by column.
+        """
+        source = replace(self._source(file_slice), counts=counts)
+        with SliceLogs(source, _log_columns(source)) as logs:
+            by_column = source.policy.by_column or logs.has_partial
+            yield None if by_column or not logs.blocks else MergedLogs.of(source, logs)
 
     def _source(self, file_slice: FileSlice) -> SliceSource:
         whole = self.whole_schema

@@ -1,0 +1,391 @@
+"""Compaction from plan to commit: rows, what Hudi's readers find, rivals, crashes."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import hudi
+import pyarrow as pa
+import pytest
+
+import lakewright as lw
+from lakewright.actions.services import compaction, compaction_planning
+from lakewright.actions.services.compaction import compact, schedule_compaction
+from lakewright.api.table import Table
+from lakewright.format.hudi.base_footer import read_footer
+from lakewright.format.hudi.bloom import parse_bloom
+from lakewright.format.hudi.metadata.compaction import CompactionPlan
+from lakewright.model.errors import Conflict, Invalid
+from lakewright.model.instant import Action, Instant
+from lakewright.model.services import ServiceResult
+from lakewright.storage.open import open_storage
+from lakewright.table.state import open_state
+from lakewright.timeline.storage_upkeep import StorageUpkeep
+from support.commits import committer
+from support.faulty_storage import Crash, Fault, FaultyStorage
+from support.servicing import servicing
+
+KINDS = [(9, 2, "n"), (9, None, None), (6, 2, None), (6, None, "n")]
+META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key"]
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: f"v{kind[0]}-{kind[1] or 'lookup'}-{kind[2]}")
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    return made(tmp_path, *request.param)
+
+
+@pytest.fixture
+def modern(tmp_path: Path) -> Table:
+    return made(tmp_path, 9, 2, "n")
+
+
+def made(folder: Path, version: int, buckets: int | None, order: str | None) -> Table:
+    return lw.create_table(
+        folder / "t",
+        schema="id string, p string, n bigint, s struct<x: int, y: array<string>>",
+        key="id",
+        partition_by=["p"],
+        order_by=order,
+        type="MERGE_ON_READ",
+        buckets=buckets,
+        version=version,
+    )
+
+
+def put(table: Table, n: int, *ids: str) -> str:
+    rows = [{"id": i, "p": i[0], "n": n, "s": {"x": n, "y": [i]}} for i in ids]
+    done = table.upsert(pa.Table.from_pylist(rows, schema=table.schema))
+    assert done.instant is not None
+    return done.instant.requested
+
+
+def history(table: Table) -> list[str]:
+    """Rows, updates, late rows, deletes; partition c has nothing left, partition d no logs."""
+    return [
+        put(table, 2, "a1", "a2", "a3", "b1", "b2", "c1", "d1"),
+        put(table, 4, "a1", "a4", "b1"),
+        put(table, 1, "b1", "a5"),
+        _deleted(table, "a3", "c1"),
+        put(table, 5, "a3"),
+    ]
+
+
+def _deleted(table: Table, *ids: str) -> str:
+    table.delete(list(ids))
+    latest = table.timeline.latest_data()
+    assert latest is not None
+    return latest.requested
+
+
+def rows(table: Table, **how: str) -> list[dict[str, object]]:
+    """All rows with what compaction keeps of Hudi's columns."""
+    found = table.scan(columns=["*", *META], **how).to_arrow()
+    return found.sort_by("id").to_pylist()
+
+
+def by_hudi(table: Table) -> list[dict[str, object]]:
+    batches = hudi.HudiTableBuilder.from_base_uri(table.path).build().read()
+    names = [*table.schema.names, *META]
+    return pa.Table.from_batches(batches).select(names).sort_by("id").to_pylist()
+
+
+def run(table: Table, plan: Instant | None = None, **options: str) -> ServiceResult:
+    return compact(servicing(open_storage(table.path), **options), plan)
+
+
+def plan_of(table: Table, **options: str) -> Instant:
+    found = schedule_compaction(servicing(open_storage(table.path), **options))
+    assert found is not None and found.instant is not None
+    return found.instant
+
+
+def bases(table: Table, instant: str) -> list[Path]:
+    return sorted(Path(table.path).glob(f"*/*_{instant}.parquet"))
+
+
+# --------------------------------------------------------------------------------- rows
+
+
+def test_rows_stay_and_logs_go(table: Table) -> None:
+    instants = history(table)
+    before = rows(table)
+    seen = {instant: rows(table, as_of=instant) for instant in instants}
+    window = table.incremental(instants[0], None)
+    changed = {row["id"] for row in window.to_arrow().to_pylist()}
+    done = run(table)
+    assert rows(table) == before == by_hudi(table)
+    assert all(not split.slice.logs for split in table.scan().plan())
+    # Before and after it, time travel sees what it saw.
+    assert {instant: rows(table, as_of=instant) for instant in instants} == seen
+    assert done.instant is not None
+    assert rows(table, as_of=done.instant.requested) == before
+    # Whoever reads changes is not told of rows that were only moved.
+    again = table.incremental(instants[0], None).to_arrow().to_pylist()
+    assert {row["id"] for row in again} == changed
+    latest = max(i.completed or "" for i in table.timeline.data() if i != done.instant)
+    assert table.incremental(latest, None).to_arrow().num_rows == 0
+    assert lw.open_table(table.path).fsck().ok
+    assert run(table).instant is None
+    put(table, 9, "a1", "c1")
+    assert [row["n"] for row in rows(table) if row["id"] in ("a1", "c1")] == [9, 9]
+    assert run(table).instant is not None
+    assert lw.open_table(table.path).fsck().ok
+
+
+def test_the_commit_tells_what_hudis_tells(table: Table) -> None:
+    history(table)
+    done = run(table)
+    assert done.instant is not None
+    view = open_state(open_storage(table.path)).timeline
+    body = view.commit_metadata(done.instant)
+    assert (done.instant.action, body.operation, body.compacted) == (Action.COMMIT, "COMPACT", True)
+    assert body.schema
+    stats = [stat for found in body.write_stats.values() for stat in found]
+    plan = view.plan(done.instant)
+    assert isinstance(plan, CompactionPlan)
+    planned = {op.file_id: op for op in plan.operations}
+    assert sorted(planned) == sorted(stat.file_id for stat in stats)
+    assert "p=d" not in body.write_stats  # nothing to merge there
+    for stat in stats:
+        operation = planned[stat.file_id]
+        path = Path(table.path) / str(stat.path)
+        assert stat.total_log_files_compacted == len(operation.log_files)
+        assert stat.total_log_size_compacted == operation.metrics["TOTAL_LOG_FILES_SIZE"]
+        assert stat.prev_base_file == operation.base_file
+        assert stat.prev_commit == (operation.base_instant if operation.base_file else "null")
+        assert stat.file_size_in_bytes == stat.total_write_bytes == path.stat().st_size
+        assert stat.total_log_blocks >= stat.total_log_files_compacted
+        footer = read_footer(open_storage(table.path), str(stat.path))
+        assert footer.num_rows == stat.num_writes
+        if stat.num_writes:
+            held = [r for r in rows(table) if r["p"] == path.parent.name[2:]]
+            found = pa.array([r["_hoodie_record_key"] for r in held])
+            assert footer.bloom is not None
+            known = parse_bloom(*footer.bloom, str(path)).contains(found)
+            assert int(known.sum()) >= stat.num_writes
+    gone = [stat for stat in stats if stat.partition_path == "p=c"]
+    assert [(stat.num_writes, stat.num_deletes) for stat in gone] == [(0, 1)]
+    assert done.total.rows == sum(stat.num_writes for stat in stats)
+
+
+def test_groups_of_logs_alone(modern: Table) -> None:
+    put(modern, 1, "a1")
+    instant = bases(modern, modern.timeline.data()[0].requested)
+    put(modern, 2, "a1")
+    # As Hudi with an index of logs leaves it: the first write of the group lies in a log.
+    log = next(Path(modern.path).glob("p=a/.*log*"))
+    for base in instant:
+        base.unlink()
+    assert log.exists()
+    done = run(modern)
+    assert done.total.rows == 1
+    assert [row["n"] for row in rows(modern)] == [2]
+
+
+def test_columns_that_were_added_and_widened(table: Table) -> None:
+    history(table)
+    table.add_columns("more string")
+    wider = [{"id": "a1", "p": "a", "n": 7, "s": None, "more": "x"}]
+    table.upsert(pa.Table.from_pylist(wider, schema=table.schema))
+    before = rows(table)
+    run(table)
+    assert rows(table) == before
+
+
+# ------------------------------------------------------------------------------ planning
+
+
+def test_a_plan_is_looked_at_without_a_trace(table: Table) -> None:
+    history(table)
+    work = servicing(open_storage(table.path))
+    files = sorted(Path(table.path).rglob("*"))
+    plan = schedule_compaction(work, dry_run=True)
+    assert plan is not None
+    assert plan.instant is None
+    assert {item.partition for item in plan.items} == {"p=a", "p=b", "p=c"}
+    assert plan.bytes_in > 0
+    assert "LogFileSizeBasedCompactionStrategy" in str(plan)
+    assert sorted(Path(table.path).rglob("*")) == files
+
+
+def test_only_the_partitions_that_were_asked_for(table: Table) -> None:
+    history(table)
+    before = rows(table)
+    plan = schedule_compaction(servicing(open_storage(table.path)), partitions=["p=b", "p=none"])
+    assert plan is not None
+    assert {item.partition for item in plan.items} == {"p=b"}
+    body = plan.body
+    assert isinstance(body, CompactionPlan)
+    # Hudi, which looks at what was written since, comes back to the others.
+    assert {"p=a", "p=c"} <= set(body.missing_partitions)
+    assert "p=b" not in body.missing_partitions
+    run(table, plan.instant)
+    assert rows(table) == before
+    again = schedule_compaction(servicing(open_storage(table.path)), dry_run=True)
+    assert again is not None
+    assert {item.partition for item in again.items} == {"p=a", "p=c"}
+
+
+def test_groups_of_unfinished_plans_are_passed_over(table: Table) -> None:
+    history(table)
+    first = schedule_compaction(servicing(open_storage(table.path)), partitions=["p=a"])
+    second = schedule_compaction(servicing(open_storage(table.path)))
+    assert first is not None and second is not None
+    groups = {item.group for item in first.items}
+    assert groups.isdisjoint(item.group for item in second.items)
+    assert ("in an unfinished compaction", len(groups)) in second.passed_over
+    before = rows(table)
+    assert schedule_compaction(servicing(open_storage(table.path))) is None
+    put(table, 6, "a1", "b1")
+    latest = rows(table)
+    assert run(table).instant == replace_state(table, first.instant)
+    assert run(table).instant == replace_state(table, second.instant)
+    assert rows(table) == latest == by_hudi(table)
+    assert before != latest
+
+
+def replace_state(table: Table, plan: Instant | None) -> Instant:
+    assert plan is not None
+    return next(i for i in table.timeline.data() if i.requested == plan.requested)
+
+
+def test_writes_between_the_look_and_the_lock_are_in_the_plan(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history(table)
+    listed: list[object] = []
+    looking = StorageUpkeep.schedule
+
+    def late(self: StorageUpkeep, *given: object, **more: object) -> object:
+        put(table, 8, "d1")
+        real = compaction_planning.list_slices
+
+        def counted(state: object, partitions: object = None) -> Iterator[object]:
+            listed.append(partitions)
+            return real(state, partitions)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(compaction_planning, "list_slices", counted)
+        return looking(self, *given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(StorageUpkeep, "schedule", late)
+    plan = schedule_compaction(servicing(open_storage(table.path)))
+    assert plan is not None
+    assert listed == [["p=d"]]  # and no other partition is looked at under the lock
+    assert "p=d" in {item.partition for item in plan.items}
+    monkeypatch.undo()
+    before = rows(table)
+    run(table)
+    assert rows(table) == before
+
+
+def test_a_table_without_logs_has_nothing_to_do(table: Table) -> None:
+    put(table, 1, "a1")
+    assert schedule_compaction(servicing(open_storage(table.path))) is None
+    assert run(table).instant is None
+
+
+def test_copy_on_write_tables_are_refused(tmp_path: Path) -> None:
+    table = lw.create_table(tmp_path / "t", schema="id string", key="id")
+    with pytest.raises(Invalid, match="no logs to compact"):
+        schedule_compaction(servicing(open_storage(table.path)))
+
+
+def test_version_6_waits_for_writes_under_way(tmp_path: Path) -> None:
+    table = made(tmp_path, 6, 2, "n")
+    history(table)
+    storage = open_storage(table.path)
+    by = committer(storage)
+    ticket = by.begin(Action.DELTACOMMIT, "UPSERT")
+    assert schedule_compaction(servicing(storage)) is None
+    by.abandon(ticket)
+    assert schedule_compaction(servicing(storage)) is not None
+
+
+# ------------------------------------------------------------------ rivals and failures
+
+
+def test_writes_while_it_is_carried_out(modern: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    history(modern)
+    plan = plan_of(modern)
+    put(modern, 6, "a2", "b2")
+    real = compaction.compact_group
+
+    def slow(*given: object) -> object:
+        monkeypatch.setattr(compaction, "compact_group", real)
+        put(modern, 7, "a4")
+        return real(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compaction, "compact_group", slow)
+    run(modern, plan, lakewright__write__threads="1")
+    put(modern, 8, "a1")
+    found = {row["id"]: row["n"] for row in rows(modern)}
+    assert found == {"a1": 8, "a2": 6, "a3": 5, "a4": 7, "a5": 1, "b1": 4, "b2": 6, "d1": 2}
+    assert rows(modern) == by_hudi(modern)
+    # What was written since lies in the logs of the new slices.
+    assert run(modern).instant is not None
+    assert {row["id"]: row["n"] for row in rows(modern)} == found
+
+
+def test_one_that_fails_leaves_the_plan(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    history(table)
+    before = rows(table)
+    plan = plan_of(table)
+
+    def broken(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(compaction, "compact_group", broken)
+    with pytest.raises(OSError, match="the disk is full"):
+        run(table)
+    monkeypatch.undo()
+    assert [i.requested for i in table.timeline.pending()] == [plan.requested]
+    assert not bases(table, plan.requested)
+    assert rows(table) == before
+    assert run(table).instant is not None
+    assert rows(table) == before == by_hudi(table)
+
+
+def test_plans_that_are_worked_on_are_left_alone(table: Table) -> None:
+    history(table)
+    before = rows(table)
+    plan = plan_of(table)
+    busy = servicing(open_storage(table.path))
+    ticket = busy.committer.take(plan, "COMPACT")
+    assert run(table).instant is None
+    with pytest.raises(Conflict, match="Somebody is carrying out"):
+        run(table, plan)
+    busy.committer.abandon(ticket)
+    assert run(table).instant is not None
+    assert rows(table) == before
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_crash_at_any_call_leaves_the_rows_and_the_next_run_finishes(
+    version: int, tmp_path: Path
+) -> None:
+    table = made(tmp_path, version, 2, "n")
+    put(table, 1, "a1", "a2")
+    put(table, 2, "a1")
+    before = rows(table)
+    shutil.copytree(table.path, tmp_path / "whole")
+    total = _crashing(tmp_path / "whole", None, before)
+    # Each copy costs a compaction; every third call is enough to meet all kinds of them.
+    for number in range(0, total, 3):
+        place = tmp_path / f"at{number}"
+        shutil.copytree(table.path, place)
+        _crashing(place, Fault(at=number, error=Crash), before)
+        shutil.rmtree(place)
+
+
+def _crashing(place: Path, fault: Fault | None, before: list[dict[str, object]]) -> int:
+    storage = FaultyStorage(open_storage(str(place)), [fault] if fault else [])
+    with suppress(Crash):
+        compact(servicing(storage))
+    assert rows(lw.open_table(place)) == before
+    compact(servicing(open_storage(str(place))))
+    table = lw.open_table(place)
+    assert rows(table) == before == by_hudi(table)
+    assert table.timeline.pending() == ()
+    assert table.fsck().ok
+    return len(storage.calls)
