@@ -220,10 +220,13 @@ class Recovery:
     def _tidy(self, beats: Mapping[str, FileStat]) -> None:
         """Remove heartbeat and markers of writes that are settled and whose writer is gone."""
         pending = {i.requested for i in self.view.pending()}
+        done = {i.requested for i in self.view.completed()}
         for instant in beats.keys() - pending:
             record = read_record(self.storage, instant)
-            if record is None or record.until > time.time():
+            if record is None:
                 continue
+            if instant not in done and record.until > time.time():
+                continue  # its publication may still take effect
             age = time.time() - (beats[instant].modified or 0.0)
             if is_given_up(record) or age > self.tolerance.silence:
                 clear_leftovers(self.storage, self.view, instant)

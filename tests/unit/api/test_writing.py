@@ -218,3 +218,19 @@ def test_hudi_reads_what_was_written(
         names = ("id", "sub", "p", "ts", "v")
         seen = sorted(str({name: row[name] for name in names}) for row in held)
         assert seen == sorted(str(dict(row)) for row in pair.rows.values())
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("buckets", [None, 1])
+def test_late_rows_are_known_where_the_ordering_column_was_widened(
+    kind: str, buckets: int | None
+) -> None:
+    more = {} if buckets is None else {"buckets": buckets}
+    path = f"memory://writing-{next(NUMBERS)}/t"
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+    table = lw.create_table(path, schema=schema, key="id", order_by="ts", type=kind, **more)
+    table.insert(pa.table({"id": ["a", "b"], "ts": [50, 50]}, schema))
+    result = table.upsert(pa.table({"id": ["a", "b"], "ts": [40.0, 60.0]}))
+    assert (result.inserted, result.updated, result.exact) == (0, 1, True)
+    rows = table.scan().to_arrow().sort_by("id").to_pylist()
+    assert rows == [{"id": "a", "ts": 50.0}, {"id": "b", "ts": 60.0}]

@@ -120,7 +120,8 @@ def find_places(
             places[which[fresh]] = rows[fresh] + start
             start += batch.num_rows
             if values:
-                losing |= _losing(batch, rows, which, ordering, values, len(losing))
+                stored = old.ordering_values(batch, ordering)
+                losing |= _losing(stored, rows, which, values, len(losing))
     count = entries.row_count
     resisted = losing[count:] & ~entries.untimed
     return EntryPlaces(places[:count], places[count:], losing[:count], resisted)
@@ -143,24 +144,17 @@ def _late(
     with OldBase.open(spec, base) as old:
         for batch in old.column_batches(tuple(name.split(".")[0] for name in ordering)):
             here = np.flatnonzero((places >= start) & (places < start + batch.num_rows))
-            late |= _losing(batch, places[here] - start, here, ordering, values, len(places))
+            stored = old.ordering_values(batch, ordering)
+            late |= _losing(stored, places[here] - start, here, values, len(places))
             start += batch.num_rows
     return late
 
 
 def _losing(
-    batch: pa.RecordBatch,
-    rows: Places,
-    which: Places,
-    ordering: tuple[str, ...],
-    values: order.Columns,
-    count: int,
+    stored: order.Columns, rows: Places, which: Places, values: order.Columns, count: int
 ) -> Flags:
-    stored = ordering_columns(batch, ordering)
     flags = np.zeros(count, bool)
-    if len(stored) != len(values) or any(
-        a.type != b.type for a, b in zip(stored, values, strict=True)
-    ):
+    if len(stored) != len(values):
         return flags
     data = which < count
     rows, which = rows[data], which[data]

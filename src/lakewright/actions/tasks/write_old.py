@@ -16,6 +16,8 @@ from lakewright.format.hudi.config import TableConfig
 from lakewright.model.errors import Corrupt, Unsupported
 from lakewright.model.files import BaseFile
 from lakewright.model.schema import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY, STRING, Field, Struct
+from lakewright.table.merge.combine import ordering_columns
+from lakewright.table.merge.ordering import Columns
 from lakewright.table.reader.keys import key_columns, record_keys
 from lakewright.table.reader.names import FileNames
 
@@ -75,6 +77,12 @@ class OldBase:
         found = self.names.in_file(columns)
         for batch in self.reader.iter_batches(found, batch_rows=_ROWS):
             yield self.names.in_table(batch, columns)
+
+    def ordering_values(self, batch: pa.RecordBatch, fields: tuple[str, ...]) -> Columns:
+        """Return the ordering values of rows of this file, of the types that the write has."""
+        names = dict.fromkeys(name.split(".")[0] for name in fields)
+        schema = pa.schema([self.schema.field(name) for name in names])
+        return ordering_columns(conform(batch, schema, self.names.inner), fields)
 
     def keys(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the record keys of rows of this file."""
