@@ -170,3 +170,21 @@ def test_one_path_from_two_pairs_of_values(
         "p/__HIVE_DEFAULT_PARTITION__": 1,
         "p/q": 1,
     }
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_refused_keys_leave_no_trace(spark: Any, tmp_path: Path, layout: str) -> None:
+    """They are found by tasks, when others have written files."""
+    table = lw.create_table(
+        tmp_path / "t", schema=SCHEMA, key="key", order_by="ts", **LAYOUTS[layout]
+    )
+    table.upsert(spark.createDataFrame(list(rows(0, 50, "first", 1).values()), DDL))
+    before = files(tmp_path)
+    bad = [*rows(0, 300, "second", 2).values(), (None, "d0", 1, 1, "x")]
+    with pytest.raises(Invalid, match="null or empty"):
+        table.upsert(spark.createDataFrame(bad, DDL).repartition(4), options=WAYS["shuffle"])
+    assert files(tmp_path) == before
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path) for path in folder.rglob("*") if path.is_file()}
