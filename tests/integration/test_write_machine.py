@@ -70,7 +70,7 @@ def test_histories_on_spark_equal_the_model(spark: Any, shape: Kind) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("shape", [*PAIRS, *GLOBAL], ids=str)
 def test_many_histories_on_spark_equal_the_model(spark: Any, shape: Kind) -> None:
-    run(shape, examples=15, steps=10, spark=spark)
+    run(shape, examples=6, steps=8, spark=spark)
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])

@@ -318,6 +318,7 @@ class WriteMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def insert_overwrite(self, data: st.DataObject) -> None:
         rows = self._once(data.draw(rows_of(self.kind), label="rows"))
+        rows = [row for row in rows if not self._is_elsewhere(row)]
         self._write(
             "insert_overwrite",
             data,
@@ -493,6 +494,12 @@ class WriteMachine(RuleBasedStateMachine):
         if self.kind.index == "global":
             return self.kind.record_key(row) in {key for _, key in self.model.slots}
         return self.kind.slot(row) in self.model.slots
+
+    def _is_elsewhere(self, row: Values) -> bool:
+        """Whether a global key is stored in another partition; overwriting does not look there."""
+        here, key = self.kind.slot(row)
+        others = {p for p, stored in self.model.slots if stored == key} - {here}
+        return self.kind.index == "global" and bool(others)
 
     def _found(self, slots: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         if self.kind.index != "global":
