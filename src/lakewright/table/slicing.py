@@ -14,7 +14,7 @@ merges to the same rows.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewright.format.hudi.file_names import base_file, log_file
 from lakewright.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
@@ -58,21 +58,25 @@ def latest_bases(listing: Listing, visible: Visibility) -> list[FileSlice]:
     return _live(listing, found, visible)
 
 
-def file_groups(listing: Listing, visible: Visibility) -> list[FileGroup]:
+def file_groups(listing: Listing, visible: Visibility, *, changes: bool = False) -> list[FileGroup]:
     """Return every group with its committed slices, newest first; replaced groups included.
 
-    The slice of an unfinished compaction stands for itself here, without the one before it.
+    The slice of an unfinished compaction stands for itself here, without the one before it. With
+    ``changes`` the change files lie in the slices of the writes that made them.
     """
-    named = zip(listing.names, listing.sizes, strict=True)
-    logs = _logs_by_group(listing, [file for file in named if ".log." in file[0]])
+    named = [file for file in zip(listing.names, listing.sizes, strict=True) if ".log." in file[0]]
+    logs = _logs_by_group(listing, named)
+    recorded = _logs_by_group(listing, named, cdc=True) if changes else {}
     bases = _bases_by_group(listing, visible, None)
     compactions = visible.compactions.get(listing.partition, {})
     groups = []
-    for file_id in sorted(bases.keys() | logs.keys()):
+    for file_id in sorted(bases.keys() | logs.keys() | recorded.keys()):
         group = FileGroupId(listing.partition, file_id)
         slices = _group_slices(
             group, bases.get(file_id, []), logs.get(file_id, []), compactions.get(file_id), visible
         )
+        if file_id in recorded:
+            slices = _with_changes(group, slices, recorded[file_id], visible)
         if slices:
             groups.append(FileGroup(group, tuple(reversed(slices))))
     return groups
@@ -165,14 +169,14 @@ def _attempt(name: str) -> tuple[tuple[int, ...], str]:
 
 
 def _logs_by_group(
-    listing: Listing, names: Iterable[tuple[str, int]]
+    listing: Listing, names: Iterable[tuple[str, int]], *, cdc: bool = False
 ) -> dict[str, list[LogFile]]:
     found: dict[str, list[LogFile]] = {}
     for name, size in names:
         log = listing.read_log(listing.partition, name, size)
         # Change files repeat rows that base files and logs hold; readers of changes ask the
         # commit metadata for them.
-        if log is not None and not log.cdc:
+        if log is not None and log.cdc is cdc:
             found.setdefault(log.file_id, []).append(log)
     return found
 
@@ -195,6 +199,22 @@ def _group_slices(
         FileSlice(group, key, by_instant.get(key), tuple(assigned.get(key, ())))
         for key in sorted({*keys, *assigned})
     ]
+
+
+def _with_changes(
+    group: FileGroupId, slices: Sequence[FileSlice], logs: Sequence[LogFile], visible: Visibility
+) -> list[FileSlice]:
+    """Add change files to slices: to the newest that was there when their write took effect."""
+    found = {piece.base_instant: piece for piece in slices}
+    keys = sorted(found)
+    for log in logs:
+        if visible.committed[log.instant]:
+            place = bisect_right(keys, visible.completions.get(log.instant, log.instant))
+            # Older than every slice: its own is gone.
+            key = keys[place - 1] if place else log.instant
+            piece = found.get(key) or FileSlice(group, key, None)
+            found[key] = replace(piece, logs=(*piece.logs, log))
+    return [found[instant] for instant in sorted(found)]
 
 
 def _by_name(

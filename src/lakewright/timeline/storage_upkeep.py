@@ -13,17 +13,19 @@ from lakewright.model.instant import Action, Instant, State
 from lakewright.model.logs import facts
 from lakewright.storage.port import Storage
 from lakewright.timeline.access import TimelineAccess
+from lakewright.timeline.archive import archive_instants, read_leaving
 from lakewright.timeline.clock import check_wanted, next_time
 from lakewright.timeline.conflicts import Touched
 from lakewright.timeline.entries import Entry
 from lakewright.timeline.heartbeats import Heartbeat, Record
+from lakewright.timeline.load import load_timeline
 from lakewright.timeline.locks.port import TableLock
 from lakewright.timeline.owner import Owner
 from lakewright.timeline.plans import check_deserted, find_write, is_plan
 from lakewright.timeline.publication import Patience, create_once
 from lakewright.timeline.restore import Restore
 from lakewright.timeline.rollback import Rollback, plan_rollback, plan_undo
-from lakewright.timeline.upkeep import CheckUndo, MakePlan, MakeRestore
+from lakewright.timeline.upkeep import CheckUndo, ChooseArchived, MakePlan, MakeRestore
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
@@ -143,6 +145,23 @@ class StorageUpkeep:
 
     def _beating(self, instant: str) -> Heartbeat:
         return Heartbeat(self._storage, instant, Record(Owner.here()), self._access.tolerance)
+
+    def archive(self, choose: ChooseArchived) -> tuple[Instant, ...]:
+        """Move instants into the history: see ``Upkeep.archive``."""
+        done: list[Instant] = []
+        while True:
+            view = load_timeline(self._storage, self._config)
+            leaving = read_leaving(view, choose(view))
+            if not leaving:
+                return tuple(done)
+            with self._access.repaired() as (view, lease):
+                chosen = frozenset(choose(view))
+                going = [one for one in leaving if one.instant in chosen]
+                lease.secure(self._patience.request)
+                archive_instants(self._storage, self._config, going)
+            if not going:
+                return tuple(done)
+            done.extend(one.instant for one in going)
 
     def drop_savepoint(self, requested: str) -> None:
         """Remove a savepoint: see ``Upkeep.drop_savepoint``."""

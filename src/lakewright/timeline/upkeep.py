@@ -5,7 +5,7 @@ this process, another one, or Hudi. Compactions and clusterings are carried out 
 ``Committer.take``); a cleaning, a savepoint or a restore is begun and completed here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from lakewright.format.hudi.metadata.restore import RestorePlan
@@ -16,6 +16,8 @@ from lakewright.timeline.view import TimelineView
 MakeRestore: TypeAlias = Callable[[TimelineView], RestorePlan]
 #: Looks at the timeline under the lock; raises where an instant cannot be taken back.
 CheckUndo: TypeAlias = Callable[[TimelineView, Instant], None]
+#: Looks at the timeline and returns the completed instants that may leave it, oldest first.
+ChooseArchived: TypeAlias = Callable[[TimelineView], Sequence[Instant]]
 #: Makes the body of a plan from the timeline and the instant that the plan will have; None
 #: where there is nothing to do.
 MakePlan: TypeAlias = Callable[[TimelineView, str], bytes | None]
@@ -62,6 +64,14 @@ class Upkeep(Protocol):
 
     def restore(self, make: MakeRestore) -> Instant:
         """Take back several, as ``make`` says, and return the completed restore."""
+        ...
+
+    def archive(self, choose: ChooseArchived) -> tuple[Instant, ...]:
+        """Move completed instants into the archived history, and return them, oldest first.
+
+        ``choose`` is asked more than once, under the lock each time before anything goes: what
+        it does not choose then stays. An archiving that was cut off is finished by the next.
+        """
         ...
 
     def drop_savepoint(self, requested: str) -> None:

@@ -52,8 +52,15 @@ def read_log(storage: Storage, folder: str, after: str | None = None) -> Iterato
     The files are read twice: once to learn where each instant lies, because several archivers
     need not have written in order, and once to return the bodies.
     """
+    return read_files(storage, archive_files(storage, folder), after)
+
+
+def read_files(
+    storage: Storage, paths: Sequence[str], after: str | None = None
+) -> Iterator[ArchivedInstant]:
+    """Stream the instants of some of the archive's files: see ``read_log``."""
     with _Reader(storage) as reader:
-        found = _index(reader, archive_files(storage, folder), after or "")
+        found = _index(reader, paths, after or "")
         for (time, action), places in sorted(found.items()):
             if places.completed is None:
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lakewright.format.hudi.archived_instant import ArchivedInstant
-from lakewright.format.hudi.history_log import archive_files, archive_number
+from lakewright.format.hudi.history_log import archive_files, archive_number, read_files
 from lakewright.format.hudi.log.blocks import (
     CONTENT_VERSION,
     LOG_VERSION,
@@ -51,13 +51,22 @@ def append_log(
     entries: Sequence[ArchivedInstant],
     options: Mapping[str, str],
 ) -> None:
-    """Add entries, sorted by instant, as one new file after the newest."""
+    """Add entries, sorted by instant, as one new file after the newest.
+
+    What the newest file holds already is not added again: an archiver may have died before it
+    deleted the active files.
+    """
+    files = archive_files(storage, folder)
+    known = {past.instant for past in read_files(storage, files[-1:])}
+    entries = [entry for entry in entries if entry.instant not in known]
+    if not entries:
+        return
     states = itertools.chain.from_iterable(_states(entry) for entry in entries)
     size = BLOCK_ENTRIES.read(options)
     blocks = []
     while batch := list(itertools.islice(states, size)):
         blocks.append(_block([encode_entry(entry) for entry in batch]))
-    number = max(map(archive_number, archive_files(storage, folder)), default=0) + 1
+    number = max(map(archive_number, files), default=0) + 1
     path = f"{folder}/.commits_.archive.{number}_1-0-1"
     if not storage.create(path, b"".join(blocks)):
         raise Conflict(

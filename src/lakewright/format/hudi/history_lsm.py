@@ -250,8 +250,16 @@ def append_lsm(
     entries: Sequence[ArchivedInstant],
     options: Mapping[str, str],
 ) -> None:
-    """Add entries, sorted by instant, as one file of level 0; then merge levels that are full."""
-    manifest = current_manifest(storage, folder)
+    """Add entries, sorted by instant, as one file of level 0; then merge levels that are full.
+
+    What the archive holds already is not added again: an archiver may have died before it
+    deleted the active files.
+    """
+    manifest = _adopted(storage, folder)
+    known = {past.instant for past in _since(storage, folder, manifest, entries[0].instant)}
+    entries = [entry for entry in entries if entry.instant not in known]
+    if not entries:
+        return
     first, last = entries[0].instant.requested, entries[-1].instant.requested
     manifest = _add(storage, folder, manifest, (), entries, _name(first, last, 0))
     merges = 0
@@ -262,6 +270,26 @@ def append_lsm(
         merges += 1
     if merges:
         _forget(storage, folder, manifest.version - _KEPT_MANIFESTS - merges)
+
+
+def _adopted(storage: Storage, folder: str) -> Manifest:
+    """Return the newest manifest, and make it the current one.
+
+    An archiver that died before it named its manifest has left all files of it behind.
+    """
+    current = current_manifest(storage, folder)
+    newest = max(_versions(storage, folder), default=0)
+    if newest <= current.version:
+        return current
+    _name_version(storage, folder, newest)
+    return _manifest(storage, folder, newest)
+
+
+def _since(
+    storage: Storage, folder: str, manifest: Manifest, first: Instant
+) -> Iterator[ArchivedInstant]:
+    files = (file for file in manifest.files if first.requested <= file.last)
+    return _merged(storage, folder, sorted(files, key=_by_first), "")
 
 
 def _name(first: str, last: str, level: int) -> str:
@@ -344,9 +372,13 @@ def _publish(storage: Storage, folder: str, files: Iterable[LsmFile], version: i
             next_step="Load the timeline again and repeat what is left to archive.",
             path=path,
         )
+    _name_version(storage, folder, version)
+    return Manifest(version, ordered)
+
+
+def _name_version(storage: Storage, folder: str, version: int) -> None:
     storage.delete([f"{folder}/.{_VERSION}.crc"])
     storage.write(f"{folder}/{_VERSION}", str(version).encode())
-    return Manifest(version, ordered)
 
 
 def _full_level(files: Sequence[LsmFile], batch: int) -> list[LsmFile] | None:
@@ -373,4 +405,6 @@ def _forget(storage: Storage, folder: str, below: int) -> None:
         for file in _manifest(storage, folder, version).files
     }
     names = {file.name for v in old for file in _manifest(storage, folder, v).files} - kept
-    storage.delete([f"{folder}/manifest_{v}" for v in old] + [f"{folder}/{n}" for n in names])
+    # The manifests go last: while they are there, whoever comes next knows what is left to do.
+    storage.delete([f"{folder}/{name}" for name in names])
+    storage.delete([f"{folder}/manifest_{version}" for version in old])

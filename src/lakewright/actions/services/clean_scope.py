@@ -1,0 +1,150 @@
+"""How far a cleaning goes: the earliest instant that stays readable, and where it has to look."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lakewright.actions.services.clean_options import CleanPolicy, CleanSettings
+from lakewright.format.hudi.metadata.clean import CleanMetadata
+from lakewright.model.instant import Action, Instant, State
+from lakewright.table.horizon import last_cleaning
+from lakewright.table.pins import Pins
+from lakewright.timeline.clock import time_text
+from lakewright.timeline.moments import whole_second
+from lakewright.timeline.view import TimelineView
+
+#: Hudi's note in plans and records of the savepoints that held files; ours of the pins.
+SAVEPOINTS = "savepointed_timestamps"
+PINS = "lakewright.pins"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a cleaning looks.
+
+    ``partitions`` is None for all of them. ``why`` says how they were found.
+    """
+
+    partitions: tuple[str, ...] | None
+    why: str
+
+
+def earliest_to_retain(
+    view: TimelineView, settings: CleanSettings, settled: Callable[[str], bool], now: float
+) -> Instant | None:
+    """Return the earliest completed write that can be read after a cleaning; None: nothing goes.
+
+    It is never later than an unfinished write or plan, nor than a write that took effect within
+    the readers' grace.
+    """
+    writes = view.data()
+    match settings.policy:
+        case CleanPolicy.KEEP_LATEST_COMMITS:
+            if len(writes) <= settings.commits:
+                return None
+            chosen = writes[len(writes) - settings.commits]
+        case CleanPolicy.KEEP_LATEST_BY_HOURS:
+            since = time_text(now - settings.hours * 3600, view.config.timezone)
+            recent = (i for i in writes if whole_second(i.requested) >= since)
+            found = next(recent, None)
+            if found is None:
+                return None
+            chosen = found
+        case CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
+            return None
+    pending = min(
+        (i.requested for i in view.pending() if i.action.completes_as.writes_data), default=None
+    )
+    if pending is not None and chosen.requested > pending:
+        before = [i for i in writes if i.requested < pending]
+        if not before:
+            return None
+        chosen = before[-1]
+    young = next((i for i in writes if not settled(i.requested)), None)
+    return chosen if young is None else min(chosen, young, key=lambda i: i.requested)
+
+
+def settling(view: TimelineView, grace: float, now: float) -> Callable[[str], bool]:
+    """Return a lookup of whether a write took effect longer than ``grace`` seconds ago.
+
+    Layout 1 does not note when writes took effect; the age of their files tells.
+    """
+    if grace <= 0:
+        return lambda requested: True
+    cutoff = time_text(now - grace, view.config.timezone)
+    known: dict[str, bool] = {}
+    files = {e.instant.requested: e.files.get(State.COMPLETED) for e in view.entries}
+
+    def took_effect(requested: str) -> str:
+        name = files.get(requested)
+        if view.config.layout == 1 and name is not None:
+            stat = view.storage.stat(f"{view.config.timeline_folder}/{name}")
+            if stat is not None and stat.modified is not None:
+                return time_text(stat.modified, view.config.timezone)
+        return view.completions.get(requested, requested)
+
+    def settled(requested: str) -> bool:
+        if requested not in known:
+            known[requested] = took_effect(requested) <= cutoff
+        return known[requested]
+
+    return settled
+
+
+def scope_of(
+    view: TimelineView, settings: CleanSettings, earliest: Instant | None, pins: Pins
+) -> Scope:
+    """Return the partitions that may hold something to clean."""
+    if settings.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
+        return Scope(None, "versions are counted in all partitions")
+    if earliest is None:
+        return Scope((), "there are too few commits")
+    if not settings.incremental:
+        return Scope(None, "incremental cleaning is off")
+    last = last_cleaning(view)
+    reason = _why_all(view, settings, last, pins)
+    if last is None or reason is not None:
+        return Scope(None, reason or "")
+    since, upto = last.earliest_to_retain, earliest.requested
+    window = [i for i in view.data() if since <= i.requested < upto]
+    touched: set[str] = set()
+    for _, body in view.commits(window):
+        touched.update(body.write_stats, body.replaced)
+    why = f"{len(window)} commits since the last cleaning"
+    return Scope(tuple(sorted(touched)), why)
+
+
+def _why_all(
+    view: TimelineView, settings: CleanSettings, last: CleanMetadata | None, pins: Pins
+) -> str | None:
+    """Say why all partitions must be looked at; None where those written since are enough."""
+    if last is None:
+        return "there was no cleaning before"
+    if not last.earliest_to_retain:
+        return "the last cleaning counted versions"
+    if view.start is None or last.earliest_to_retain < view.start:
+        return "commits since the last cleaning were archived"
+    policies = {entry.policy for entry in last.partitions.values()}
+    if policies - {settings.policy.value}:
+        return "the policy has changed"
+    if noted(last.extra, SAVEPOINTS) - savepoints(view):
+        return "savepoints were dropped since the last cleaning"
+    if noted(last.extra, PINS) - pins.ids:
+        return "undo pins have ended since the last cleaning"
+    if restored_since(view, last.start):
+        return "the table was restored since the last cleaning"
+    return None
+
+
+def restored_since(view: TimelineView, instant: str) -> bool:
+    """Say whether the table was restored after an instant."""
+    return any(i.requested > instant for i in view.by_action(Action.RESTORE))
+
+
+def savepoints(view: TimelineView) -> frozenset[str]:
+    """Return the times of the savepoints."""
+    return frozenset(i.requested for i in view.by_action(Action.SAVEPOINT) if i.is_completed)
+
+
+def noted(extra: Mapping[str, str], key: str) -> frozenset[str]:
+    """Read a list that a plan notes in its extra metadata."""
+    return frozenset(text for text in extra.get(key, "").split(",") if text)
