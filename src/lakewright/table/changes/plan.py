@@ -95,7 +95,7 @@ class _Planner:
             return replace(task, before=self._before(touch.instant, required=True))
         names = [(s.path or "").rpartition("/")[2] for s in touch.stats]
         if any(name.startswith(".") for name in names):
-            found = self._slice_at(touch.instant)
+            found = self._slice_at(touch.instant, names)
             return replace(task, kind=ChangeKind.LOGGED, before=found, after=found)
         after = self._written(touch.instant, names)
         files = self._change_files(touch.stats)
@@ -117,16 +117,17 @@ class _Planner:
                 return FileSlice(self.group.id, base.instant, base)
         raise self._gone(instant)
 
-    def _slice_at(self, instant: Instant) -> FileSlice:
+    def _slice_at(self, instant: Instant, names: Sequence[str]) -> FileSlice:
         """Return the slice that holds the logs of an instant, with all logs up to it."""
         for place, piece in enumerate(self.group.slices):
-            if self._holds(piece, instant):
+            if self._holds(piece, instant, names):
                 return _based(self.group.slices[place:])
         raise self._gone(instant)
 
-    def _holds(self, piece: FileSlice, instant: Instant) -> bool:
+    def _holds(self, piece: FileSlice, instant: Instant, names: Sequence[str]) -> bool:
         if self.state.config.layout != 1:
-            return any(log.instant == instant.requested for log in piece.logs)
+            # The logs of a table that was upgraded have the names of layout 1.
+            return any(log.instant == instant.requested or log.name in names for log in piece.logs)
         # Here a log's name tells its slice, and the slice's instant is not after the log's.
         return bool(piece.logs) and piece.base_instant <= instant.requested
 
