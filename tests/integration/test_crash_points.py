@@ -27,25 +27,31 @@ QUICK = {
     "delete_partitions-cow-v9-lookup",
     "upsert-mor-v6-lookup",
     "overwrite-cow-v6-lookup",
+    "upsert-cow-v6-lookup-changes",
 }
+#: The table keeps change files.
+CHANGES = {"hoodie.table.cdc.enabled": "true"}
 
 
-def _case(verb: str, mor: bool, version: int, buckets: int | None) -> Any:
+def _case(verb: str, mor: bool, version: int, buckets: int | None, changes: bool = False) -> Any:
     index = "lookup" if buckets is None else "bucket"
-    name = f"{verb}-{'mor' if mor else 'cow'}-v{version}-{index}"
+    name = f"{verb}-{'mor' if mor else 'cow'}-v{version}-{index}{'-changes' * changes}"
     marks = () if name in QUICK else pytest.mark.slow
-    return pytest.param(verb, mor, version, buckets, id=name, marks=marks)
+    return pytest.param(verb, mor, version, buckets, changes, id=name, marks=marks)
 
 
 CASES = [
-    _case(verb, mor, version, buckets)
-    for verb in VERBS
-    for mor in (False, True)
-    for version, buckets in ((9, None), (9, 2), (6, None), (6, 2))
+    *(
+        _case(verb, mor, version, buckets)
+        for verb in VERBS
+        for mor in (False, True)
+        for version, buckets in ((9, None), (9, 2), (6, None), (6, 2))
+    ),
+    *(_case(verb, False, v, None, changes=True) for verb in ("upsert", "delete") for v in (9, 6)),
 ]
 
 
-@pytest.mark.parametrize(("verb", "mor", "version", "buckets"), CASES)
+@pytest.mark.parametrize(("verb", "mor", "version", "buckets", "changes"), CASES)
 def test_a_killed_writer_leaves_before_or_after(
     request: pytest.FixtureRequest,
     tmp_path: Path,
@@ -53,8 +59,11 @@ def test_a_killed_writer_leaves_before_or_after(
     mor: bool,
     version: int,
     buckets: int | None,
+    changes: bool,
 ) -> None:
-    prepare(open_storage(tmp_path / "template"), mor=mor, version=version, buckets=buckets)
+    template = open_storage(tmp_path / "template")
+    kept = CHANGES if changes else {}
+    prepare(template, mor=mor, version=version, buckets=buckets, properties=kept)
     old, new = after(""), after(verb)
     assert seen(open_storage(tmp_path / "template")) == old
     count = write_deaths.run(tmp_path, verb, SAMPLED if version == 6 else 1)

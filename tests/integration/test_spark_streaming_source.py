@@ -118,3 +118,42 @@ def test_a_stream_begins_where_it_is_told(growing: Growing, drain: Drain) -> Non
     growing.show(4)
     (batch,) = drain("soon", start="latest", where="n >= 0", columns="id")
     assert batch == expected(growing, later, where="n >= 0", columns=["id"])
+
+
+def test_changes_of_a_table_that_keeps_them_arrive_once(spark: Any, tmp_path: Path) -> None:
+    """The batch of a query that died is given again, the same; all others come once."""
+    table = lw.create_table(
+        tmp_path / "kept",
+        schema="id string, n long",
+        key="id",
+        properties={"hoodie.table.cdc.enabled": "true"},
+    )
+    batches: dict[int, list[Any]] = {}
+    fails = [True]
+
+    def take(frame: Any, number: int) -> None:
+        rows = sorted((row.asDict(recursive=True) for row in frame.collect()), key=str)
+        assert batches.setdefault(number, rows) == rows
+        if number == 1 and fails.pop():
+            raise RuntimeError("the sink died after its batch")
+
+    def drain() -> None:
+        frame = spark.readStream.format("lakewright").option("mode", "changes").load(table.path)
+        writer = frame.writeStream.foreachBatch(take).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(tmp_path / "kept-offsets")).start()
+        try:
+            assert query.awaitTermination(600)
+        finally:
+            query.stop()
+
+    table.insert([{"id": name, "n": 1} for name in "abc"])
+    drain()
+    table.upsert([{"id": "a", "n": 2}, {"id": "d", "n": 3}])
+    with pytest.raises(Exception, match="the sink died"):
+        drain()
+    table.delete("id = 'b'")
+    drain()
+    drain()
+    told = [row for number in sorted(batches) for row in batches[number]]
+    assert sorted(told, key=str) == sorted(table.changes().to_arrow().to_pylist(), key=str)
+    assert [row["op"] for row in told] == ["i", "i", "i", "i", "u", "d"]

@@ -13,10 +13,11 @@ def strays(storage: Storage) -> list[str]:
     """Data files that no completed commit names, and what unfinished writes left."""
     state = open_state(storage)
     named = {
-        stat.path
+        path
         for instant in state.timeline.data()
         for stats in state.timeline.commit_metadata(instant).write_stats.values()
         for stat in stats
+        for path in (stat.path, *stat.cdc_stats)
     }
     pending = {instant.requested for instant in state.timeline.pending()}
     timeline = state.config.timeline_folder

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -26,13 +27,21 @@ def table_of(*batches: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([row for batch in batches for row in batch], schema=SCHEMA)
 
 
-def prepare(storage: Storage, *, mor: bool, version: int, buckets: int | None) -> Table:
+def prepare(
+    storage: Storage,
+    *,
+    mor: bool,
+    version: int,
+    buckets: int | None,
+    properties: Mapping[str, str] | None = None,
+) -> Table:
     """Create the table and give it two commits."""
     details: dict[str, Any] = {
         "partition_by": ["p"],
         "order_by": "ts",
         "type": "MERGE_ON_READ" if mor else "COPY_ON_WRITE",
         "version": version,
+        "properties": properties or {},
     }
     if buckets is not None:
         details["buckets"] = buckets

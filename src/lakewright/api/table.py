@@ -149,11 +149,25 @@ class Table(Editable, Alterable, Streaming, Serviceable):
         )
         return self._scan(state, request)
 
-    def changes(self, start: PointInTime | None = None, end: PointInTime | None = None) -> Scan:
-        """Read the changes of a window: ``op`` (i, u, d), ``ts_ms``, ``before``, ``after``."""
+    def changes(
+        self,
+        start: PointInTime | None = None,
+        end: PointInTime | None = None,
+        *,
+        where: Expression | str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Scan:
+        """Read the changes of a window: ``op`` (i, u, d), ``ts_ms``, ``before``, ``after``.
+
+        ``where`` and ``columns`` are of these four and the fields of the images.
+        """
         state = self._state()
         request = ScanRequest(
-            mode=ReadingMode.CDC, start=_point(state, start), end=_point(state, end)
+            where=where,
+            columns=_names(columns),
+            mode=ReadingMode.CDC,
+            start=_point(state, start),
+            end=_point(state, end),
         )
         return self._scan(state, request)
 

@@ -93,11 +93,11 @@ def mode(own: Mapping[str, str], default: ReadingMode) -> ReadingMode:
     """Return the reading mode that was named."""
     told = own.get("mode", default.value).lower()
     try:
-        return ReadingMode(told)
+        return ReadingMode.CDC if told == "changes" else ReadingMode(told)
     except ValueError as cause:
         raise InvalidOption(
             f"mode {told!r} is no reading mode.",
-            next_step=f"Allowed: {', '.join(mode.value for mode in ReadingMode)}.",
+            next_step=f"Allowed: {', '.join(mode.value for mode in ReadingMode)} (or changes).",
             value=told,
         ) from cause
 

@@ -56,7 +56,7 @@ class Source:
         if kind not in (ReadingMode.INCREMENTAL, ReadingMode.CDC):
             raise InvalidOption(
                 f"a stream has no mode {kind.value!r}.",
-                next_step="Allowed: incremental (rows that changed), cdc (changes with images).",
+                next_step="Allowed: incremental (rows that changed), changes (or cdc).",
                 value=kind.value,
             )
         request = ScanRequest(

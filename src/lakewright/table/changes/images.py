@@ -108,7 +108,7 @@ class ChangeRows:
         columns differ.
         """
         before, after = _without_common(before, after)
-        old_keys, new_keys = _told_apart(before.keys), _told_apart(after.keys)
+        old_keys, new_keys = told_apart(before.keys), told_apart(after.keys)
         found = pc.index_in(new_keys, value_set=old_keys)
         known = np.asarray(found.is_valid(), dtype=bool)
         old = found.drop_null().to_numpy().astype(np.int64)
@@ -131,7 +131,7 @@ def _without_common(before: Images, after: Images) -> tuple[Images, Images]:
     return before.where(~stays), after.where(~stayed)
 
 
-def _told_apart(keys: pa.Array) -> pa.Array:
+def told_apart(keys: pa.Array) -> pa.Array:
     """Return keys that differ from row to row: those that come again are numbered."""
     codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     if len(np.unique(codes)) == len(codes):

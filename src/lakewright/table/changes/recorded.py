@@ -20,7 +20,15 @@ from lakewright.model.errors import Corrupt, HistoryGone, NotFound
 from lakewright.model.files import FileSlice, LogFile
 from lakewright.model.schema import Struct
 from lakewright.storage.port import Storage
-from lakewright.table.changes.images import DELETE, INSERT, UPDATE, ChangeRows, Images, gather
+from lakewright.table.changes.images import (
+    DELETE,
+    INSERT,
+    UPDATE,
+    ChangeRows,
+    Images,
+    gather,
+    told_apart,
+)
 from lakewright.table.changes.task import ChangeTask
 from lakewright.table.reader.slice_reader import FileSliceReader
 
@@ -118,10 +126,21 @@ class _Recorded:
             raise self._gone()
         keys = self._records.column(_KEY).take(places).combine_chunks()
         found = gather(read(file_slice, keys), self._images.table)
-        where = pc.index_in(keys, value_set=found.keys)
+        if name == "after":
+            found = self._written_first(found)
+        # A key may be held more than once: its changes take its rows one by one.
+        where = pc.index_in(told_apart(keys), value_set=told_apart(found.keys))
         if where.null_count:
             raise self._gone()
         return found.rows.take(where)
+
+    def _written_first(self, found: Images) -> Images:
+        """Put the rows that the instant wrote before others of their keys."""
+        if found.versions is None:
+            return found
+        stamp = f"{self._task.instant.requested}\x00"
+        written = np.asarray(pc.starts_with(found.versions, stamp), dtype=bool)
+        return found.take(np.argsort(~written, kind="stable"))
 
     def _stored(self, column: pa.StructArray) -> pa.Table:
         """Return stored images in the table's columns, partition values as readers see them."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.schema import to_arrow_schema
-from lakewright.format.hudi.avro_records import encode_records
+from lakewright.format.hudi.avro_encoding import encode_framed
 from lakewright.format.hudi.avro_schema import parse_avro_schema
 from lakewright.format.hudi.base_footer import AVRO_SCHEMA
 from lakewright.format.hudi.log.blocks import (
@@ -28,6 +28,9 @@ from lakewright.model.errors import Invalid
 from lakewright.model.schema import COMMIT_SEQNO, RECORD_KEY
 
 Header = Mapping[HeaderKey, str]
+
+#: Rows that are encoded at a time: that takes some times the memory of what comes out.
+_RUN_ROWS = 16 << 10
 
 
 def data_header(
@@ -147,8 +150,7 @@ def frame(kind: BlockKind, header: Header, content: bytes | pa.Buffer) -> bytes:
 def _avro_content(table: pa.Table, header: Header) -> bytes:
     text = header[HeaderKey.SCHEMA]
     rows = conform(table, _arrow_schema(text))
-    records = encode_records(rows, text)
-    parts = [struct.pack(">ii", CONTENT_VERSION, len(records))]
-    for record in records:
-        parts += (struct.pack(">i", len(record)), record)
+    parts = [struct.pack(">ii", CONTENT_VERSION, rows.num_rows)]
+    for start in range(0, rows.num_rows, _RUN_ROWS):
+        parts.append(encode_framed(rows.slice(start, _RUN_ROWS), text))
     return b"".join(parts)
