@@ -1,0 +1,95 @@
+"""How fast table services run, beside real Hudi and Iceberg on Spark 3.5, in one run.
+
+    ./dev bench services [--rows 2000000] [--rounds 3] [--only compaction] [--write]
+
+All variants of a step start from tables of the same rows and must leave the same rows; each runs
+once per round, by turns, in one process. A figure is the median over the rounds, wall / processor
+seconds of the whole process tree. A compaction is scheduled and carried out. ``--write`` puts the
+tables into ``docs/benchmarks.md``.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from peers import peers
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- bench/services.py begin -->", "<!-- bench/services.py end -->"
+JARS = ("hudi-spark3.5-bundle_2.12-1.2.0.jar", "iceberg-spark-runtime-3.5_2.12-1.11.0.jar")
+#: By part: the peer, and how many times faster ours must be.
+TARGETS = {"compaction": {"Hudi": 5.0, "Iceberg": 1.0}}
+
+
+def in_spark(python: str, options: argparse.Namespace, jars: list[Path]) -> dict[str, Any]:
+    """Run the Spark part in another interpreter, and return its figures."""
+    command = [python, str(Path(__file__).with_name("services_spark.py"))]
+    command += ["--folder", str(options.folder), "--rounds", str(options.rounds)]
+    command += ["--rows", *map(str, options.rows), "--only", *options.only]
+    command += ["--jars", *map(str, jars)]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK")}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed")
+    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def lines(found: dict[str, Any]) -> Iterator[str]:
+    """Turn figures into a table: wall / processor seconds, and how ours compare."""
+    yield "| service | variant | wall s | CPU s | times ours, wall | CPU | wall, range | rounds |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    for rows, parts in found["sizes"].items():
+        for part, figures in parts.items():
+            ours = figures["ours"]
+            for name, figure in figures.items():
+                wall, cpu = (f"{figure[unit] / ours[unit]:.2f}" for unit in ("wall", "cpu"))
+                yield (
+                    f"| {part}, {int(rows) / 1e6:g}M rows | {name} | {figure['wall']:.2f} | "
+                    f"{figure['cpu']:.2f} | {wall} | {cpu} | "
+                    f"{figure['least']:.2f} to {figure['most']:.2f} | {figure['rounds']} |"
+                )
+
+
+def judge(found: dict[str, Any]) -> Iterator[str]:
+    """Hold the figures against the targets, a line each."""
+    for rows, parts in found["sizes"].items():
+        for part, figures in parts.items():
+            for peer, least in TARGETS.get(part, {}).items():
+                if peer in figures:
+                    times = figures[peer]["wall"] / figures["ours"]["wall"]
+                    met = "met" if times >= least else "MISSED"
+                    yield (
+                        f"- {met}: {part}, {int(rows) / 1e6:g}M rows, {times:.1f} times as fast "
+                        f"as {peer} (at least {least:g})"
+                    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, default=ROOT / ".dev" / "bench")
+    parser.add_argument("--only", nargs="*", default=list(TARGETS))
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    options = parser.parse_args()
+    options.folder = options.folder.absolute()
+    python, jars = peers(JARS)
+    if python is None:
+        raise SystemExit("there is no environment with PySpark 3.5 on this machine")
+    found = in_spark(python, options, jars)
+    page = "\n".join([*lines(found), "", *judge(found)])
+    print(page)
+    if options.write:
+        stored = PAGE.read_text()
+        pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
+        PAGE.write_text(pattern.sub(lambda _: f"{BEGIN}\n\n{page}\n\n{END}", stored))
+
+
+if __name__ == "__main__":
+    main()
