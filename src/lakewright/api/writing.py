@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from lakewright.actions.services.inline import write_and_serve
 from lakewright.actions.tasks.write_settings import SORT_MODE
 from lakewright.actions.write.intake import write_options
 from lakewright.actions.write.locate import deletes_where
 from lakewright.actions.write.overwrite import partition_paths
 from lakewright.actions.write.request import WriteRequest
-from lakewright.actions.write.write import write
 from lakewright.api.engines import choose_engine
 from lakewright.api.keys import key_rows
 from lakewright.api.progress import watch
@@ -184,7 +184,7 @@ class Writable:
         executor, given = choose_engine(state, rows, request, session=self._spark, makes=spark)
         committer = StorageCommitter(state.storage, state.config, options)
         progress = watch(self._name, options)
-        return write(state, executor, given, request, committer, progress)
+        return write_and_serve(self._name, state, executor, given, request, committer, progress)
 
 
 def _instant(value: str | dt.datetime | None, zone: dt.tzinfo) -> str | None:

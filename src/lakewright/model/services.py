@@ -1,6 +1,7 @@
 """Table services: what they are called, and what one of them did."""
 
 import html
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,12 +10,13 @@ from lakewright.model.instant import Instant
 
 
 class Service(StrEnum):
-    """The services that are planned before they are carried out."""
+    """What can be done for a table; all but archiving is planned before it is carried out."""
 
     COMPACTION = "compaction"
     LOG_COMPACTION = "log compaction"
     CLUSTERING = "clustering"
     CLEANING = "cleaning"
+    ARCHIVING = "archiving"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +82,56 @@ class ServiceResult:
         )
         when = "nothing to do" if self.instant is None else self.instant.requested
         return f"<b>{self.service}</b> {when}<table><tr><th>partition</th>{head}</tr>{rows}</table>"
+
+
+class Outcome(StrEnum):
+    """What became of a service that ran by itself."""
+
+    DONE = "done"
+    PLANNED = "planned"
+    NOTHING = "nothing to do"
+    NOT_DUE = "not due"
+    LEFT = "left to others"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRun:
+    """What a service that runs by itself did for a table, or why it did not.
+
+    ``service`` is None where the whole table was left alone, or could not be opened. ``why`` is
+    what made it due, or what kept it. ``did`` says what was done, ``counts`` has the sums, and
+    ``instant`` is where it stands on the timeline.
+    """
+
+    table: str
+    service: Service | None
+    outcome: Outcome
+    why: str
+    instant: Instant | None = None
+    did: str = ""
+    counts: PartitionServed = PartitionServed()
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        what = "services" if self.service is None else self.service.value
+        said = "; ".join(part for part in (self.did, self.why) if part)
+        return f"{self.table}: {what} {self.outcome}{': ' if said else ''}{said}"
+
+    def facts(self) -> dict[str, object]:
+        """Return it for programs: names and plain values, counts of 0 left out."""
+        found: dict[str, object] = {
+            "table": self.table,
+            "service": None if self.service is None else self.service.value,
+            "outcome": self.outcome.value,
+            "why": self.why,
+            "instant": None if self.instant is None else self.instant.requested,
+            "did": self.did,
+            "seconds": round(self.seconds, 3),
+        }
+        counts = ((name, getattr(self.counts, name)) for name in PartitionServed.__slots__)
+        return {**found, **{name: count for name, count in counts if count}}
+
+    def to_json(self) -> str:
+        """Return it as one line of JSON."""
+        return json.dumps(self.facts(), ensure_ascii=False)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lakewright.model.instant import Instant
+from lakewright.model.services import ServiceRun
 
 
 class Operation(StrEnum):
@@ -52,6 +53,8 @@ class WriteResult:
     a row counts as updated, as in Hudi, even where its key is new, and a delete counts even where
     there was nothing to delete. ``attempts`` is how often the write ran before no other writer
     was in its way. ``absent`` are partitions that were to be deleted and are not there.
+    ``services`` are those that ran after it, as the table or the write asked for; one that failed
+    is told there and changes nothing about the write.
     """
 
     operation: Operation
@@ -60,6 +63,7 @@ class WriteResult:
     exact: bool = True
     attempts: int = 1
     absent: tuple[str, ...] = ()
+    services: tuple[ServiceRun, ...] = ()
 
     @property
     def inserted(self) -> int:
@@ -99,7 +103,7 @@ class WriteResult:
         yield from (("inserted", self.inserted), ("updated", self.updated))
         yield from (("deleted", self.deleted), ("files", self.files), ("bytes", self.bytes))
         yield from (("exact", self.exact, True), ("attempts", self.attempts, 1))
-        yield "absent", self.absent, ()
+        yield from (("absent", self.absent, ()), ("services", self.services, ()))
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -106,9 +106,9 @@ def test_properties_of_hudi_are_stored_and_what_is_not_obeyed_is_told(
     stored = {
         "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
         "hoodie.table.cdc.enabled": "false",
-        "hoodie.cleaner.commits.retained": "3",
+        "hoodie.cleaner.parallelism": "3",
     }
     with caplog.at_level(logging.WARNING):
         table = make(properties=stored)
     assert stored.items() <= table.definition.properties.items()
-    assert caplog.messages == ["options that have no effect here: hoodie.cleaner.commits.retained"]
+    assert caplog.messages == ["options that have no effect here: hoodie.cleaner.parallelism"]

@@ -86,7 +86,7 @@ def plan_restore(work: Servicing, instant: str) -> RestorePreview:
     """Say what ``restore`` would undo; nothing is written. It raises where that would."""
     view = work.state.timeline
     target, undone = _checked(view, instant)
-    return RestorePreview(work.name, target, tuple(_describe(view, i) for i in undone))
+    return RestorePreview(work.name, target, tuple(describe_undone(view, i) for i in undone))
 
 
 def restore(work: Servicing, instant: str) -> Instant | None:
@@ -155,7 +155,8 @@ def _check_active(view: TimelineView, target: Instant) -> None:
         )
 
 
-def _describe(view: TimelineView, instant: Instant) -> UndoneInstant:
+def describe_undone(view: TimelineView, instant: Instant) -> UndoneInstant:
+    """Say what goes with an instant that is taken back."""
     if not instant.is_completed:
         return UndoneInstant(instant, f"plan of a {instant.action}", 0, 0)
     metadata = view.commit_metadata(instant)

@@ -1,18 +1,70 @@
 """Taking back the newest write, or a plan that shall not be carried out."""
 
+import json
 import logging
+from dataclasses import dataclass
 
+from lakewright.actions.services.restoring import UndoneInstant, describe_undone
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.undoable import check_files, check_quiet, check_unsaved
 from lakewright.format.hudi.file_names import log_file
-from lakewright.model.errors import Conflict, Unsupported
+from lakewright.model.errors import Conflict, InstantNotFound, Unsupported
 from lakewright.model.instant import Action, Instant
 from lakewright.model.logs import facts
 from lakewright.storage.paths import split
 from lakewright.timeline.conflicts import Touched
+from lakewright.timeline.plans import find_write
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPreview:
+    """What a rollback would take back."""
+
+    table: str
+    undone: UndoneInstant
+
+    def __str__(self) -> str:
+        gone = self.undone
+        return (
+            f"rollback of {self.table}: {gone.instant.requested} {gone.operation} is undone, "
+            f"{gone.files} files of {gone.bytes} bytes deleted"
+        )
+
+    def show(self) -> None:
+        """Print it."""
+        print(self)  # noqa: T201 - showing it is what it is asked for
+
+    def to_json(self) -> str:
+        """Return it for programs."""
+        gone = self.undone
+        value = {
+            "table": self.table,
+            "instant": gone.instant.requested,
+            "operation": gone.operation,
+            "files": gone.files,
+            "bytes": gone.bytes,
+        }
+        return json.dumps(value, ensure_ascii=False)
+
+
+def plan_rollback(work: Servicing, instant: str) -> RollbackPreview:
+    """Say what ``rollback`` would take back; nothing is written. It raises where that would.
+
+    Whether somebody is at work on a plan is asked when it is rolled back.
+    """
+    view = work.state.timeline
+    entry = find_write(view, instant)
+    if entry is None:
+        raise InstantNotFound(
+            f"The timeline has no write {instant}.",
+            next_step="Archived writes cannot be taken back; see the timeline.",
+            instant=instant,
+        )
+    _check(view, entry.instant)
+    return RollbackPreview(work.name, describe_undone(view, entry.instant))
 
 
 def rollback(work: Servicing, instant: str) -> Instant:
@@ -21,21 +73,21 @@ def rollback(work: Servicing, instant: str) -> Instant:
     A completed write must be the newest one: rows that others wrote since are never lost.
     ``HistoryGone`` where the files that it took the place of were cleaned away.
     """
-
-    def check(view: TimelineView, target: Instant) -> None:
-        if not target.is_completed:
-            _check_plan(view, target)
-            return
-        check_quiet(view)
-        check_unsaved(view, [target])
-        _check_newest(view, target)
-        _check_unplanned(view, target)
-        check_files(view, [target])
-
     work.progress.stage("rolling back")
-    done = work.upkeep.roll_back(instant, check)
+    done = work.upkeep.roll_back(instant, _check)
     log.info("rolled back", extra=facts(instant=instant, by=done.requested))
     return done
+
+
+def _check(view: TimelineView, target: Instant) -> None:
+    if not target.is_completed:
+        _check_plan(view, target)
+        return
+    check_quiet(view)
+    check_unsaved(view, [target])
+    _check_newest(view, target)
+    _check_unplanned(view, target)
+    check_files(view, [target])
 
 
 def _check_newest(view: TimelineView, target: Instant) -> None:

@@ -9,9 +9,12 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from lakewright.actions.services.inline import serve_after
 from lakewright.actions.tasks.write import write_stream
 from lakewright.actions.write.begun import BegunWrite, abandoned_on_error, finish_write
 from lakewright.actions.write.overwrite import outcome_of
+from lakewright.actions.write.progress import Silence
+from lakewright.engine.local.executor import LocalExecutor
 from lakewright.interfaces.spark_source.messages import FilesMessage, all_said, attempt
 from lakewright.timeline.heartbeats import beat
 from lakewright.timeline.pulse import Pulse
@@ -45,7 +48,11 @@ class DirectWriter(DataSourceArrowWriter):
             said = [m for m in all_said(messages) if isinstance(m, FilesMessage)]
             files = tuple(file for message in said for file in message.files)
             outcome = outcome_of(begun.spec, files)
-        finish_write(begun, outcome, committer)
+        result = finish_write(begun, outcome, committer)
+        state = begun.state
+        options = {**state.storage.options, **state.config.properties, **self._settings}
+        executor = LocalExecutor(options)
+        serve_after(state.config.name, state, executor, options, Silence(), result)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Take the write back, unless it took effect or may have: Spark aborts then, too."""

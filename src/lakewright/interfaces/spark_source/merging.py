@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Sequence
 
+from lakewright.actions.services.inline import write_and_serve
 from lakewright.actions.write.progress import Silence
 from lakewright.actions.write.request import WriteRequest
 from lakewright.actions.write.rows import ArrowRows
@@ -14,7 +15,6 @@ from lakewright.actions.write.staging import (
     staged_rows,
     sweep_staged,
 )
-from lakewright.actions.write.write import write
 from lakewright.engine.local.executor import LocalExecutor
 from lakewright.interfaces.spark_source.write_options import WriteOptions
 from lakewright.model.errors import LakewrightError
@@ -38,7 +38,9 @@ def merge_staged(
     state = open_state(storage)
     rows = staged_rows(storage, staged) if staged else None
     committer = StorageCommitter(storage, state.config, request.options)
-    return write(state, LocalExecutor(request.options), rows, request, committer, Silence())
+    executor = LocalExecutor(request.options)
+    name = state.config.name
+    return write_and_serve(name, state, executor, rows, request, committer, Silence())
 
 
 def forget_staged(storage: Storage, folder: str) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pyspark.sql.datasource import DataSourceWriter
 from pyspark.sql.types import StructType
 
+from lakewright.actions.services.inline import inline_wishes
 from lakewright.actions.tasks.write_settings import SortMode, WriteSettings
 from lakewright.actions.write.admission import admit
 from lakewright.actions.write.begun import begin_write
@@ -32,7 +33,9 @@ def open_writer(options: WriteOptions, schema: StructType) -> DataSourceWriter:
     state = open_state(options.open_storage())
     request: WriteRequest[ArrowRows] = WriteRequest(options.operation, options=options.settings)
     layout, target = check_table(state, request, schema)
-    settings = WriteSettings.of(write_options(state, request))
+    wanted = write_options(state, request)
+    settings = WriteSettings.of(wanted)
+    inline_wishes(wanted)  # what they cannot mean is refused before anything is begun
     if target is None or not _divides_freely(layout, settings, request):
         return StagedWriter(options)
     committer = StorageCommitter(state.storage, state.config, options.settings)

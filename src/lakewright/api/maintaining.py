@@ -1,0 +1,318 @@
+"""The verbs that keep a table fast and small; ``Table`` has them.
+
+Each has options for one call, over the table's own; keywords stand for the most used of them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+from lakewright.actions.services.archive_choice import LEAST, MOST
+from lakewright.actions.services.archiving import ArchivePlan, ArchiveResult, archive, plan_archive
+from lakewright.actions.services.clean_options import (
+    COMMITS,
+    GRACE,
+    HOURS,
+    POLICY,
+    VERSIONS,
+    CleanPolicy,
+)
+from lakewright.actions.services.cleaning import clean, schedule_cleaning
+from lakewright.actions.services.compaction import compact, schedule_compaction
+from lakewright.actions.services.compaction_options import STRATEGY, TARGET_IO, Strategy
+from lakewright.actions.services.log_compaction import log_compact, schedule_log_compaction
+from lakewright.actions.services.plan import ServicePlan
+from lakewright.actions.services.servicing import Servicing
+from lakewright.api.engines import service_engine
+from lakewright.api.progress import watch
+from lakewright.model.errors import Invalid
+from lakewright.model.instant import Action, Instant, State, is_instant_time
+from lakewright.model.options import check_options
+from lakewright.model.services import Service, ServiceResult
+from lakewright.storage.port import Storage
+from lakewright.table.state import open_state
+from lakewright.timeline.storage_committer import StorageCommitter
+from lakewright.timeline.storage_upkeep import StorageUpkeep
+
+if TYPE_CHECKING:
+    from lakewright.engine.spark.names import SparkSession
+
+Options: TypeAlias = Mapping[str, str]
+#: A plan: as ``schedule_…`` returned it, or the text of its instant, from whatever process.
+PlanLike: TypeAlias = ServicePlan | Instant | str
+
+_RETAINED = {
+    CleanPolicy.KEEP_LATEST_COMMITS: COMMITS.key,
+    CleanPolicy.KEEP_LATEST_FILE_VERSIONS: VERSIONS.key,
+    CleanPolicy.KEEP_LATEST_BY_HOURS: HOURS.key,
+}
+_SHORT = {
+    "COMMITS": CleanPolicy.KEEP_LATEST_COMMITS,
+    "VERSIONS": CleanPolicy.KEEP_LATEST_FILE_VERSIONS,
+    "HOURS": CleanPolicy.KEEP_LATEST_BY_HOURS,
+}
+
+
+class Maintainable:
+    """Compaction, cleaning and archiving.
+
+    ``schedule_…`` puts a plan on the timeline, for this process, another one or Hudi to carry
+    out, and returns it, or None where there is nothing to do; with ``dry_run=True`` the plan is
+    made to be looked at and put nowhere. The verbs themselves carry out the plan they are given,
+    else one that waits, else a new one.
+    """
+
+    _storage: Storage
+    _spark: "SparkSession | None"
+    _name: str
+
+    def schedule_compaction(
+        self,
+        *,
+        partitions: Sequence[str] | None = None,
+        instant: str | None = None,
+        strategy: str | None = None,
+        target_io: int | None = None,
+        dry_run: bool = False,
+        options: Options | None = None,
+    ) -> ServicePlan | None:
+        """Plan to merge base files with their logs, in all or the given partitions.
+
+        ``strategy`` says which slices are taken (``bounded_io``, ``unbounded``, …, or a class
+        of Hudi's), ``target_io`` how many megabytes one plan reads and writes at most.
+        """
+        with self._servicing(_compacting(options, strategy, target_io)) as work:
+            return schedule_compaction(
+                work, partitions=partitions, instant=instant, dry_run=dry_run
+            )
+
+    def compact(
+        self,
+        plan: PlanLike | None = None,
+        *,
+        partitions: Sequence[str] | None = None,
+        instant: str | None = None,
+        strategy: str | None = None,
+        target_io: int | None = None,
+        options: Options | None = None,
+    ) -> ServiceResult:
+        """Merge base files with their logs into new base files.
+
+        With ``partitions``, ``instant``, ``strategy`` or ``target_io`` a new plan is made by
+        them and carried out.
+        """
+        given = {
+            "partitions": partitions,
+            "instant": instant,
+            "strategy": strategy,
+            "target_io": target_io,
+        }
+        with self._servicing(_compacting(options, strategy, target_io)) as work:
+            waiting = _given(plan, Service.COMPACTION, given)
+            if waiting is None and _any(given):
+                made = schedule_compaction(work, partitions=partitions, instant=instant)
+                if made is None:
+                    return ServiceResult(Service.COMPACTION, None)
+                waiting = made.instant
+            return compact(work, waiting)
+
+    def schedule_log_compaction(
+        self,
+        *,
+        partitions: Sequence[str] | None = None,
+        instant: str | None = None,
+        dry_run: bool = False,
+        options: Options | None = None,
+    ) -> ServicePlan | None:
+        """Plan to merge the logs of slices that have many into one log each."""
+        with self._servicing(options) as work:
+            return schedule_log_compaction(
+                work, partitions=partitions, instant=instant, dry_run=dry_run
+            )
+
+    def log_compact(
+        self,
+        plan: PlanLike | None = None,
+        *,
+        partitions: Sequence[str] | None = None,
+        instant: str | None = None,
+        options: Options | None = None,
+    ) -> ServiceResult:
+        """Merge the logs of slices that have many into one log each; base files stay."""
+        given = {"partitions": partitions, "instant": instant}
+        with self._servicing(options) as work:
+            waiting = _given(plan, Service.LOG_COMPACTION, given)
+            if waiting is None and _any(given):
+                made = schedule_log_compaction(work, partitions=partitions, instant=instant)
+                if made is None:
+                    return ServiceResult(Service.LOG_COMPACTION, None)
+                waiting = made.instant
+            return log_compact(work, waiting)
+
+    def schedule_cleaning(
+        self,
+        *,
+        instant: str | None = None,
+        policy: str | None = None,
+        retain: int | None = None,
+        grace: str | None = None,
+        dry_run: bool = False,
+        options: Options | None = None,
+    ) -> ServicePlan | None:
+        """Plan to delete files that no reader of the retained history needs.
+
+        ``policy`` is ``commits``, ``versions`` or ``hours`` (or a name of Hudi's) and ``retain``
+        its number; ``grace`` is a time for which files stay after they ceased to be the latest.
+        """
+        with self._servicing(self._cleaning(options, policy, retain, grace)) as work:
+            return schedule_cleaning(work, instant=instant, dry_run=dry_run)
+
+    def clean(
+        self,
+        plan: PlanLike | None = None,
+        *,
+        instant: str | None = None,
+        policy: str | None = None,
+        retain: int | None = None,
+        grace: str | None = None,
+        options: Options | None = None,
+    ) -> ServiceResult:
+        """Delete files that no reader of the retained history needs.
+
+        Without a plan, what is unfinished is finished and a new one made and carried out. Files
+        of savepoints, of plans that wait and of the grace period stay.
+        """
+        given = {"instant": instant, "policy": policy, "retain": retain, "grace": grace}
+        with self._servicing(self._cleaning(options, policy, retain, grace)) as work:
+            waiting = _given(plan, Service.CLEANING, given)
+            if waiting is None and instant is not None:
+                made = schedule_cleaning(work, instant=instant)
+                if made is None:
+                    return ServiceResult(Service.CLEANING, None)
+                waiting = made.instant
+            return clean(work, waiting)
+
+    def plan_archive(
+        self,
+        *,
+        min_commits: int | None = None,
+        max_commits: int | None = None,
+        options: Options | None = None,
+    ) -> ArchivePlan:
+        """Say what ``archive`` would take off the active timeline; nothing is written."""
+        with self._servicing(_archiving(options, min_commits, max_commits)) as work:
+            return plan_archive(work)
+
+    def archive(
+        self,
+        *,
+        min_commits: int | None = None,
+        max_commits: int | None = None,
+        options: Options | None = None,
+    ) -> ArchiveResult:
+        """Move the oldest instants into the archived history, where the timeline is too long.
+
+        From ``max_commits`` commits on, all but ``min_commits`` of them go.
+        """
+        with self._servicing(_archiving(options, min_commits, max_commits)) as work:
+            return archive(work)
+
+    # ------------------------------------------------------------------- support
+
+    def _cleaning(
+        self, options: Options | None, policy: str | None, retain: int | None, grace: str | None
+    ) -> Options:
+        found = dict(options or {})
+        if policy is not None:
+            short = _SHORT.get(policy.strip().upper())
+            found[POLICY.key] = policy if short is None else short.value
+        if retain is not None:
+            own = open_state(self._storage).config.properties
+            found[_RETAINED[POLICY.read({**own, **found})]] = str(retain)
+        if grace is not None:
+            found[GRACE.key] = grace
+        return found
+
+    @contextmanager
+    def _servicing(self, options: Options | None) -> Iterator[Servicing]:
+        state = open_state(self._storage)
+        check_options(options or {}, state.config.properties)
+        settings = {**state.storage.options, **state.config.properties, **(options or {})}
+        progress = watch(self._name, settings)
+        try:
+            yield Servicing(
+                self._name,
+                state,
+                service_engine(settings, self._spark),
+                StorageCommitter(state.storage, state.config, settings),
+                StorageUpkeep(state.storage, state.config, settings),
+                settings,
+                progress,
+            )
+        finally:
+            progress.close()
+
+
+def _compacting(options: Options | None, strategy: str | None, target_io: int | None) -> Options:
+    found = dict(options or {})
+    if strategy is not None:
+        # The names of our own enumeration are shorter than those of Hudi's classes.
+        short = Strategy.__members__.get(strategy.strip().upper())
+        found[STRATEGY.key] = strategy if short is None else short.value
+    if target_io is not None:
+        found[TARGET_IO.key] = str(target_io)
+    return found
+
+
+def _archiving(
+    options: Options | None, min_commits: int | None, max_commits: int | None
+) -> Options:
+    found = dict(options or {})
+    if min_commits is not None:
+        found[LEAST.key] = str(min_commits)
+    if max_commits is not None:
+        found[MOST.key] = str(max_commits)
+    return found
+
+
+_ACTIONS = {
+    Service.COMPACTION: Action.COMPACTION,
+    Service.LOG_COMPACTION: Action.LOGCOMPACTION,
+    Service.CLUSTERING: Action.CLUSTERING,
+    Service.CLEANING: Action.CLEAN,
+}
+
+
+def _any(given: Mapping[str, object]) -> bool:
+    return any(value is not None for value in given.values())
+
+
+def _given(plan: PlanLike | None, service: Service, given: Mapping[str, object]) -> Instant | None:
+    """Return the instant of a plan; ``Invalid`` where it is none, or none of this service."""
+    if plan is None:
+        return None
+    if _any(given):
+        names = ", ".join(name for name, value in given.items() if value is not None)
+        raise Invalid(
+            f"a plan is carried out as it is; {names} would make another one.",
+            next_step="Give the plan alone, or schedule a new one.",
+        )
+    match plan:
+        case ServicePlan(service=kind) if kind is not service:
+            raise Invalid(f"the plan is one of a {kind}, not of a {service}.")
+        case ServicePlan(instant=None):
+            raise Invalid(
+                "the plan was made to be looked at and is not on the timeline.",
+                next_step="Schedule it: leave dry_run out.",
+            )
+        case ServicePlan(instant=Instant() as instant):
+            return instant
+        case Instant():
+            return plan
+        case str() if is_instant_time(plan):
+            return Instant(plan, _ACTIONS[service], State.REQUESTED)
+        case _:
+            raise Invalid(
+                f"{plan!r} is no plan.",
+                next_step="Give what schedule_…() returned, or the instant of a plan.",
+            )

@@ -1,0 +1,149 @@
+"""The verbs that keep a table fast and small, as a user calls them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lakewright as lw
+from lakewright.model.errors import Conflict, InstantNotFound, Invalid, InvalidOption
+from lakewright.model.services import Service
+from support.served import contents, served_table
+
+
+def test_a_plan_is_a_value_that_another_process_carries_out(tmp_path: Path) -> None:
+    table = served_table(str(tmp_path / "t"))
+    before = contents(table)
+    plan = table.schedule_compaction()
+    assert plan is not None and plan.instant is not None
+    assert json.loads(plan.to_json())["instant"] == plan.instant.requested
+    (waiting,) = table.compactions()
+    assert (waiting.instant.requested, waiting.groups) == (plan.instant.requested, 2)
+    result = lw.open_table(tmp_path / "t").compact(plan=plan.instant.requested)
+    assert result.instant is not None and result.instant.requested == plan.instant.requested
+    assert result.total.rows == 6 and set(result.partitions) == {"p=x", "p=y"}
+    assert contents(table) == before
+    with pytest.raises(Conflict, match="has been carried out"):
+        table.compact(plan)
+
+
+def test_a_dry_run_puts_nothing_on_the_timeline() -> None:
+    table = served_table()
+    before = table.timeline.instants
+    plan = table.schedule_compaction(dry_run=True)
+    assert plan is not None and plan.instant is None and len(plan.items) == 2
+    assert table.schedule_cleaning(policy="versions", retain=1, dry_run=True) is None
+    assert "compactions count" in str(table.plan_archive(min_commits=1, max_commits=2))
+    assert table.timeline.instants == before
+    with pytest.raises(Invalid, match="made to be looked at"):
+        table.compact(plan)
+
+
+def test_only_the_given_partitions_are_compacted() -> None:
+    table = served_table()
+    assert set(table.compact(partitions=["p=y"]).partitions) == {"p=y"}
+    assert set(table.compact().partitions) == {"p=x"}
+    assert table.compact().instant is None
+
+
+def test_a_given_instant_is_taken() -> None:
+    table = served_table()
+    result = table.compact(instant="29990101000000000")
+    assert result.instant is not None and result.instant.requested == "29990101000000000"
+
+
+@pytest.mark.parametrize("strategy", ["unbounded", "UnBoundedCompactionStrategy"])
+def test_a_strategy_by_either_name(strategy: str) -> None:
+    plan = served_table().schedule_compaction(strategy=strategy, dry_run=True)
+    assert plan is not None and plan.strategy == "UnBoundedCompactionStrategy"
+
+
+def test_io_is_bounded() -> None:
+    plan = served_table().schedule_compaction(strategy="bounded_io", target_io=0, dry_run=True)
+    assert plan is None or len(plan.items) == 1
+
+
+def test_what_a_call_cannot_mean_is_refused() -> None:
+    table = served_table()
+    plan = table.schedule_compaction()
+    with pytest.raises(Invalid, match="partitions would make another one"):
+        table.compact(plan, partitions=["p=x"])
+    with pytest.raises(Invalid, match="plan is one of a compaction, not of a cleaning"):
+        table.clean(plan)
+    with pytest.raises(Invalid, match="'tomorrow' is no plan"):
+        table.compact("tomorrow")
+    with pytest.raises(InstantNotFound):
+        table.compact("20200101000000000")
+    with pytest.raises(InvalidOption, match="KEEP_LATEST_COMMITS"):
+        table.clean(policy="all of it")
+    with pytest.raises(InvalidOption, match=r"Did you mean 'lakewright[.]clean[.]grace'"):
+        table.clean(options={"lakewright.clean.gracee": "1m"})
+
+
+def test_logs_are_compacted_alone() -> None:
+    table = served_table(properties={"hoodie.log.compaction.blocks.threshold": "2"})
+    before = contents(table)
+    plan = table.schedule_log_compaction(partitions=["p=x"])
+    assert plan is not None and plan.service is Service.LOG_COMPACTION
+    assert table.log_compact(plan).total.groups == 1
+    assert [found.groups for found in table.log_compactions()] == [1]
+    assert set(table.log_compact().partitions) == {"p=y"}
+    assert contents(table) == before
+
+
+def test_retain_counts_what_the_policy_counts() -> None:
+    stored = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"}
+    table = served_table(properties=stored, type="COPY_ON_WRITE", commits=4)
+    plan = table.schedule_cleaning(retain=1, dry_run=True)
+    assert plan is not None and "KEEP_LATEST_FILE_VERSIONS (1 versions)" in plan.strategy
+    plan = table.schedule_cleaning(policy="commits", retain=1, dry_run=True)
+    assert plan is not None and "KEEP_LATEST_COMMITS (1 commits)" in plan.strategy
+
+
+def test_cleaning_deletes_what_was_compacted_and_tells_of_it() -> None:
+    table = served_table()
+    before = contents(table)
+    table.compact()
+    assert table.schedule_cleaning(policy="versions", retain=1, grace="1h", dry_run=True) is None
+    plan = table.schedule_cleaning(policy="versions", retain=1)
+    assert plan is not None
+    result = table.clean(plan)
+    assert result.total.files_deleted == plan.files > 0
+    (cleaned,) = table.cleanings()
+    assert cleaned.done is not None and cleaned.done.total_deleted == plan.files
+    assert contents(table) == before
+    assert table.clean(policy="versions", retain=1).instant is None
+
+
+def test_archiving_shortens_the_timeline_and_keeps_the_history() -> None:
+    table = served_table(type="COPY_ON_WRITE", commits=4)
+    before = len(table.timeline.data())
+    planned = table.plan_archive(min_commits=2, max_commits=3)
+    done = table.archive(min_commits=2, max_commits=3)
+    assert done.instants == planned.instants and len(done.instants) == before - 2
+    assert len(table.timeline.data()) == 2
+    assert len(table.timeline.with_history().data()) == before
+
+
+def test_savepoints_and_going_back() -> None:
+    table = served_table(commits=2)
+    first, last = (i.requested for i in table.timeline.data())
+    table.savepoint(first, "before the change", by="me")
+    (saved,) = table.savepoints()
+    assert (saved.instant, saved.by, saved.note, saved.files) == (
+        first,
+        "me",
+        "before the change",
+        2,
+    )
+    plan = table.plan_rollback(last)
+    assert plan.undone.files == 2 and last in str(plan)
+    assert json.loads(plan.to_json())["instant"] == last
+    assert len(table.timeline.data()) == 2
+    done = table.rollback(last)
+    (undone,) = table.rollbacks()
+    assert undone.instant.requested == done.requested and undone.done.commits == (last,)
+    with pytest.raises(InstantNotFound):
+        table.plan_rollback(last)
+    with pytest.raises(Conflict, match="savepoint"):
+        table.plan_rollback(first)
