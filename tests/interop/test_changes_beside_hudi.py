@@ -99,6 +99,8 @@ def test_both_tell_the_same_changes(hudi_spark: Any, tmp_path: Path, kind: Kind,
     assert middle is not None
     table.insert([row(kind, "f", "oslo", 5, 13)])
     table.update({"n": "n + 100"}, where="id = 'd'")
+    if kind.mor:
+        assert table.compact().partitions
     table.upsert([row(kind, "e", "oslo" if kind.index == "global" else "lima", 8, 14)])
     if kind.partitioned:
         table.insert_overwrite([row(kind, "g", "oslo", 1, 15), row(kind, "h", "oslo", 1, 16)])

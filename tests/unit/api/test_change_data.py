@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import lakewright as lw
 from lakewright.format.hudi.change_records import ChangeMode
+from lakewright.model.table import TableType
 
 ENABLED = "hoodie.table.cdc.enabled"
 MODE = "hoodie.table.cdc.supplemental.logging.mode"
@@ -32,6 +33,7 @@ batches = st.lists(rows, min_size=1, max_size=5)
 steps = st.one_of(
     st.tuples(st.sampled_from(("upsert", "upsert", "delete", "overwrite", "fresh")), batches),
     st.tuples(st.sampled_from(("update", "drop")), st.sampled_from("xy")),
+    st.tuples(st.sampled_from(("compact", "plan")), st.none()),
 )
 kinds = st.fixed_dictionaries(
     {
@@ -76,6 +78,25 @@ class Played:
         return Played(table, [("000", Counter())])
 
     def play(self, verb: str, what: Any) -> None:
+        if verb in ("compact", "plan"):
+            self._keep(verb)
+            return
+        try:
+            self._write(verb, what)
+        except lw.Conflict as refusal:
+            # Groups of an unfinished compaction are not replaced.
+            assert "compact" in str(refusal), refusal
+
+    def _keep(self, verb: str) -> None:
+        """Do what changes no row; plans are left for the next to carry out."""
+        if self.table.definition.table_type is TableType.COPY_ON_WRITE or len(self.seen) == 1:
+            return
+        if verb == "plan":
+            self.table.schedule_compaction()
+        else:
+            self.table.compact()
+
+    def _write(self, verb: str, what: Any) -> None:
         table = self.table
         match verb:
             case "upsert":
