@@ -66,8 +66,8 @@ def _check_format(config: TableConfig) -> None:
     if config.version not in (6, 9):
         raise Unsupported(
             f"the table has version {config.version}, which is read but not written here.",
-            next_step="Versions 6 and 9 are written. Hudi 1.1 or newer upgrades the table with "
-            "its next write, or with CALL upgrade_table(table => '…', to_version => 'NINE').",
+            next_step="Versions 6 and 9 are written. Run `lakewright table upgrade PATH --to 9 "
+            "--apply`, or CALL upgrade_table(table => '…', to_version => 'NINE').",
             version=config.version,
         )
     if config.metadata_partitions or config.properties.get(METADATA_IN_WORK):

@@ -157,8 +157,8 @@ def _six_to_eight(config: TableConfig, found: VersionedProperties) -> None:
         if config.table_type is TableType.MERGE_ON_READ and config.ordering and mode is _COMMIT:
             mode = _EVENT
             found.changed_meaning.append(
-                f"rows with a lower {config.ordering[0]} no longer take the place of others: Hudi "
-                "knows no table of this version that has an ordering column and ignores it"
+                f"rows with a lower {config.ordering[0]} no longer take the place of others, in "
+                "earlier states too: later versions heed an ordering column wherever there is one"
             )
         _set_mode(values, mode)
     _name_generator(values)
