@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakewright.format.hudi.config import TableConfig
-from lakewright.format.hudi.history import ArchivedInstant, append_history
+from lakewright.format.hudi.history import ArchivedInstant, append_history, read_history
 from lakewright.model.errors import NotFound
 from lakewright.model.instant import Action, Instant, State
 from lakewright.model.logs import facts
@@ -89,6 +89,34 @@ def archive_instants(storage: Storage, config: TableConfig, leaving: Sequence[Le
             last=leaving[-1].instant.requested,
         ),
     )
+
+
+def is_cut_off(view: TimelineView) -> bool:
+    """Say whether an archiving may have been cut off while the files of its instants went."""
+    return any(_is_bare(entry) for entry in view.entries)
+
+
+def forget_archived(storage: Storage, view: TimelineView) -> None:
+    """Finish an archiving that was cut off: what has lost its pending files and is in the history.
+
+    The caller holds the lock.
+    """
+    bare = [e for e in view.entries if _is_bare(e)]
+    if not bare:
+        return
+    first = bare[0].instant.requested
+    past = read_history(storage, view.config, after=f"{int(first) - 1:0{len(first)}d}")
+    known = {one.instant for one in past}
+    for entry in bare:
+        if entry.instant in known:
+            storage.delete([_path(view.config, entry, State.COMPLETED)])
+
+
+def _is_bare(entry: Entry) -> bool:
+    instant = entry.instant
+    if entry.archived or not instant.is_completed or instant.action is Action.SAVEPOINT:
+        return False
+    return entry.files.keys() == {State.COMPLETED}
 
 
 def _read(view: TimelineView, entry: Entry, state: State) -> bytes | None:

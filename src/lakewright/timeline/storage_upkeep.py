@@ -13,7 +13,12 @@ from lakewright.model.instant import Action, Instant, State
 from lakewright.model.logs import facts
 from lakewright.storage.port import Storage
 from lakewright.timeline.access import TimelineAccess
-from lakewright.timeline.archive import archive_instants, read_leaving
+from lakewright.timeline.archive import (
+    archive_instants,
+    forget_archived,
+    is_cut_off,
+    read_leaving,
+)
 from lakewright.timeline.clock import check_wanted, next_time
 from lakewright.timeline.conflicts import Touched
 from lakewright.timeline.entries import Entry
@@ -151,6 +156,10 @@ class StorageUpkeep:
         done: list[Instant] = []
         while True:
             view = load_timeline(self._storage, self._config)
+            if not done and is_cut_off(view):
+                with self._access.loaded() as (view, _):
+                    forget_archived(self._storage, view)
+                view = load_timeline(self._storage, self._config)
             leaving = read_leaving(view, choose(view))
             if not leaving:
                 return tuple(done)
