@@ -47,8 +47,7 @@ def compact_group(spec: ServiceSpec, work: CompactWork, attempt: Attempt) -> Com
     partition = piece.group.partition
     name = base_file_name(piece.group.file_id, attempt.token, spec.instant)
     path = in_partition(partition, name)
-    kept = _KEPT if spec.config.populate_meta_fields else ()
-    reader = slice_reader(spec).project(Struct((*kept, *spec.schema.fields)))
+    reader = slice_reader(spec).project(rewritten_columns(spec))
     kind = MarkerKind.CREATE if piece.base is None else MarkerKind.MERGE
     with new_file(spec, path, partition, kind, partition_known=True) as sink:
         file = base_spec(spec, partition, name, attempt.task, None)
@@ -68,6 +67,12 @@ def compact_group(spec: ServiceSpec, work: CompactWork, attempt: Attempt) -> Com
         prev_base_file=None if piece.base is None else piece.base.name,
     )
     return Compacted(with_log_totals(stat, piece, counts, began), len(piece.paths), piece.size)
+
+
+def rewritten_columns(spec: ServiceSpec) -> Struct:
+    """Return the columns that a row takes along into a new file."""
+    kept = _KEPT if spec.config.populate_meta_fields else ()
+    return Struct((*kept, *spec.schema.fields))
 
 
 def slice_reader(spec: ServiceSpec) -> FileSliceReader:
@@ -111,7 +116,7 @@ def sized(piece: FileSlice, storage: Storage) -> FileSlice:
         found = storage.stat(path)
         if found is None:
             raise NotFound(
-                f"{path} is gone, and the plan to compact it is not.",
+                f"{path} is gone, and the plan that names it is not.",
                 next_step="Roll the plan back: it was made for a table that is no more.",
                 path=path,
             )

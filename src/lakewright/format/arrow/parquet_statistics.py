@@ -14,12 +14,18 @@ from typing import Literal
 
 import pyarrow as pa
 
+from lakewright.format.arrow.thrift_compact import (
+    BINARY,
+    LIST,
+    NUMBERS,
+    STRUCT,
+    Forged,
+    list_head,
+    skip,
+    varint,
+)
 from lakewright.model.errors import Corrupt
 
-_MAX_DEPTH = 32
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
-_NUMBERS = frozenset((4, 5, 6))
-_WIDTHS = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -38,12 +44,8 @@ def read_statistics(
     """Return the statistics of some columns (by number), for each row group of the file."""
     try:
         return _Walk(footer).file(frozenset(columns))
-    except (IndexError, _Forged) as cause:
+    except (IndexError, Forged) as cause:
         raise Corrupt(f"bad parquet footer of {path}: {cause}.", path=path) from cause
-
-
-class _Forged(Exception):
-    """Something in a footer cannot be true; an index beyond its end is an IndexError."""
 
 
 class _Walk:
@@ -61,12 +63,12 @@ class _Walk:
         last = 0
         while (head := self._head()) is not None:
             last = head[0] if head[2] else last + head[0]
-            if last == 4 and head[1] == _LIST:
+            if last == 4 and head[1] == LIST:
                 size, element = self._list()
-                if element != _STRUCT:
-                    raise _Forged("row groups are no structs")
+                if element != STRUCT:
+                    raise Forged("row groups are no structs")
                 return [self._group(wanted) for _ in range(size)]
-            self._at = _skip(self._data, self._at, head[1], 0)
+            self._at = skip(self._data, self._at, head[1], 0)
         return []
 
     def _group(self, wanted: frozenset[int]) -> dict[int, ColumnStatistics]:
@@ -74,15 +76,15 @@ class _Walk:
         last = 0
         while (head := self._head()) is not None:
             last = head[0] if head[2] else last + head[0]
-            if last == 1 and head[1] == _LIST:
+            if last == 1 and head[1] == LIST:
                 size, element = self._list()
                 for number in range(size):
-                    if number in wanted and element == _STRUCT:
+                    if number in wanted and element == STRUCT:
                         found[number] = self._chunk()
                     else:
-                        self._at = _skip(self._data, self._at, element, 0)
+                        self._at = skip(self._data, self._at, element, 0)
             else:
-                self._at = _skip(self._data, self._at, head[1], 0)
+                self._at = skip(self._data, self._at, head[1], 0)
         return found
 
     def _chunk(self) -> ColumnStatistics:
@@ -90,10 +92,10 @@ class _Walk:
         last = 0
         while (head := self._head()) is not None:
             last = head[0] if head[2] else last + head[0]
-            if last == 3 and head[1] == _STRUCT:
+            if last == 3 and head[1] == STRUCT:
                 found = self._column()
             else:
-                self._at = _skip(self._data, self._at, head[1], 0)
+                self._at = skip(self._data, self._at, head[1], 0)
         return found
 
     def _column(self) -> ColumnStatistics:
@@ -101,10 +103,10 @@ class _Walk:
         last = 0
         while (head := self._head()) is not None:
             last = head[0] if head[2] else last + head[0]
-            if last == 12 and head[1] == _STRUCT:
+            if last == 12 and head[1] == STRUCT:
                 found = self._statistics()
             else:
-                self._at = _skip(self._data, self._at, head[1], 0)
+                self._at = skip(self._data, self._at, head[1], 0)
         return found
 
     def _statistics(self) -> ColumnStatistics:
@@ -115,15 +117,15 @@ class _Walk:
         last = 0
         while (head := self._head()) is not None:
             last = head[0] if head[2] else last + head[0]
-            if last == 3 and head[1] in _NUMBERS:
-                raw, self._at = _varint(self._data, self._at)
+            if last == 3 and head[1] in NUMBERS:
+                raw, self._at = varint(self._data, self._at)
                 nulls = (raw >> 1) ^ -(raw & 1)
-            elif last == 5 and head[1] == _BINARY:
+            elif last == 5 and head[1] == BINARY:
                 high = self._binary()
-            elif last == 6 and head[1] == _BINARY:
+            elif last == 6 and head[1] == BINARY:
                 low = self._binary()
             else:
-                self._at = _skip(self._data, self._at, head[1], 0)
+                self._at = skip(self._data, self._at, head[1], 0)
         return ColumnStatistics(low, high, nulls if nulls is not None and nulls >= 0 else None)
 
     def _head(self) -> tuple[int, int, bool] | None:
@@ -137,95 +139,19 @@ class _Walk:
             return None
         if head > 0x0F:
             return head >> 4, head & 0x0F, False
-        raw, self._at = _varint(self._data, self._at)
+        raw, self._at = varint(self._data, self._at)
         return (raw >> 1) ^ -(raw & 1), head, True
 
     def _list(self) -> tuple[int, int]:
-        size, element, self._at = _list_head(self._data, self._at)
+        size, element, self._at = list_head(self._data, self._at)
         return size, element
 
     def _binary(self) -> bytes:
-        size, at = _varint(self._data, self._at)
+        size, at = varint(self._data, self._at)
         if size > len(self._data) - at:
-            raise _Forged("a value reaches past the end")
+            raise Forged("a value reaches past the end")
         self._at = at + size
         return self._data[at : self._at]
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while (byte := data[at]) > 0x7F:
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        at += 1
-        if shift > 63:
-            raise _Forged("a number is too long")
-    return value | byte << shift, at + 1
-
-
-def _list_head(data: bytes, at: int) -> tuple[int, int, int]:
-    head = data[at]
-    size, at = head >> 4, at + 1
-    if size == 15:
-        size, at = _varint(data, at)
-    if size > len(data) - at:
-        raise _Forged(f"a list claims {size} elements")
-    return size, head & 0x0F, at
-
-
-def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
-    """Return where the value that begins here ends."""
-    if kind in _NUMBERS:
-        while data[at] > 0x7F:
-            at += 1
-        return at + 1
-    if kind == _BINARY:
-        size, at = _varint(data, at)
-        return at + size
-    if depth > _MAX_DEPTH:
-        raise _Forged("it nests too deep")
-    if kind == _STRUCT:
-        return _skip_struct(data, at, depth)
-    if kind in (_LIST, _SET):
-        size, element, at = _list_head(data, at)
-        if element in (_TRUE, _FALSE):
-            return at + size  # booleans are bytes in a list, and nothing as a field
-        for _ in range(size):
-            at = _skip(data, at, element, depth + 1)
-        return at
-    if kind in _WIDTHS:
-        return at + _WIDTHS[kind]
-    if kind == _MAP:
-        return _skip_map(data, at, depth)
-    raise _Forged(f"there is no type {kind}")
-
-
-def _skip_struct(data: bytes, at: int, depth: int) -> int:
-    while head := data[at]:
-        at += 1
-        if head <= 0x0F:
-            _, at = _varint(data, at)
-        kind = head & 0x0F
-        if kind in _NUMBERS:
-            while data[at] > 0x7F:
-                at += 1
-            at += 1
-        else:
-            at = _skip(data, at, kind, depth + 1)
-    return at + 1
-
-
-def _skip_map(data: bytes, at: int, depth: int) -> int:
-    size, at = _varint(data, at)
-    if not size:
-        return at
-    if size > len(data) - at:
-        raise _Forged(f"a map claims {size} entries")
-    kinds, at = data[at], at + 1
-    for _ in range(size):
-        for kind in (kinds >> 4, kinds & 0x0F):
-            at = at + 1 if kind in (_TRUE, _FALSE) else _skip(data, at, kind, depth + 1)
-    return at
 
 
 def decode_bound(raw: bytes, kind: pa.DataType, physical: str, *, upper: bool) -> object:

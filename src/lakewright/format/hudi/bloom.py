@@ -8,7 +8,7 @@ import base64
 import binascii
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -106,6 +106,16 @@ class BloomFilter:
             counts = struct.pack(">iii", self.row_keys, self.last_keys, len(self.rows))
             body = inner + counts + body
         return base64.b64encode(body).decode("ascii")
+
+
+def joined(filters: Sequence[BloomFilter]) -> BloomFilter | None:
+    """Return a dynamic filter that knows the keys of all of these; None where shapes differ."""
+    shapes = {(one.hashes, one.bits) for one in filters}
+    if len(shapes) != 1:
+        return None
+    last = filters[-1]
+    rows = tuple(row for one in filters for row in one.rows)
+    return replace(last, kind=DYNAMIC, rows=rows, row_keys=max(one.row_keys for one in filters))
 
 
 def positions(

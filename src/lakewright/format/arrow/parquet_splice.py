@@ -1,0 +1,393 @@
+"""One parquet file made of the row groups of others, whose pages are copied as they are.
+
+What changes are the places that the footer names, and one column of one value, which is
+written anew. Page indexes go along; parquet's own bloom filters are left out.
+"""
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakewright.format.arrow.thrift_compact import (
+    BINARY,
+    I16,
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    Fields,
+    Forged,
+    Raw,
+    binary,
+    join,
+    join_list,
+    packed,
+    split,
+    split_list,
+    text_bytes,
+    unpacked,
+)
+from lakewright.model.errors import Corrupt
+
+_MAGIC = b"PAR1"
+_PIECE = 8 << 20
+_MOST_ORDINALS = 1 << 15
+_OPTIONAL = 1
+_BYTE_ARRAY = 6
+
+
+class _FileField:
+    """Numbers of the fields of a file's description."""
+
+    SCHEMA, ROWS, GROUPS, VALUES, CREATED_BY, ORDERS, ENCRYPTION = 2, 3, 4, 5, 6, 7, 8
+
+
+class _Group:
+    COLUMNS, BYTES, ROWS, OFFSET, COMPRESSED, ORDINAL = 1, 2, 3, 5, 6, 7
+
+
+class _Chunk:
+    FILE, OFFSET, META, CRYPTO = 1, 2, 3, 8
+    OFFSET_INDEX, OFFSET_INDEX_SIZE, COLUMN_INDEX, COLUMN_INDEX_SIZE = 4, 5, 6, 7
+
+
+class _Column:
+    PATH, UNCOMPRESSED, COMPRESSED, PAGES, INDEX_PAGE, DICTIONARY = 3, 6, 7, 9, 10, 11
+    BLOOM, BLOOM_SIZE = 14, 15
+
+
+@dataclass(frozen=True, slots=True)
+class SpliceSource:
+    """A file to take row groups from: its footer's bytes, its size, and how to open it."""
+
+    path: str
+    footer: bytes
+    size: int
+    open: Callable[[], IO[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class OneValue:
+    """A top-level column of text that has one value in all rows of the new file."""
+
+    column: str
+    value: str
+
+
+def why_apart(footers: Sequence[bytes], replaced: OneValue | None) -> str | None:
+    """Say why files with these footers cannot be spliced; None where they can.
+
+    They need the same columns in the same form; compression and encodings may differ.
+    """
+    try:
+        files = [split(footer) for footer in footers]
+        if any(_FileField.ENCRYPTION in file for file in files):
+            return "a file is encrypted"
+        shapes = {_shape(file) for file in files}
+        if len(shapes) > 1:
+            return "the files differ in their columns"
+        if len({file.get(_FileField.ORDERS) for file in files}) > 1:
+            return "the files order values differently"
+        if replaced is not None and not _is_plain_text(files[0], replaced.column):
+            return f"{replaced.column} is no plain column of text"
+    except (IndexError, Forged) as cause:
+        raise Corrupt(f"bad parquet footer: {cause}.") from cause
+    return None
+
+
+def splice(
+    sink: IO[bytes],
+    sources: Sequence[SpliceSource],
+    replaced: OneValue | None,
+    values: Mapping[str, str],
+) -> int:
+    """Write one file of all row groups of the sources, in their order; return its rows.
+
+    ``values`` are the key-values of its footer. The sources are such that ``why_apart`` has
+    nothing against them.
+    """
+    writer = _Splice(sink, replaced)
+    for source in sources:
+        try:
+            writer.add(source)
+        except (IndexError, KeyError, Forged) as cause:
+            raise Corrupt(
+                f"bad parquet footer of {source.path}: {cause}.", path=source.path
+            ) from cause
+    return writer.finish(values)
+
+
+@dataclass(slots=True)
+class _Indexes:
+    """The page indexes of a column chunk of the new file, and how far its pages moved."""
+
+    chunk: Fields
+    column: bytes
+    offsets: bytes
+    moved: int
+
+
+@dataclass(slots=True)
+class _Splice:
+    """A file in the making."""
+
+    sink: IO[bytes]
+    replaced: OneValue | None
+    at: int = 0
+    rows: int = 0
+    first: Fields = field(default_factory=dict)
+    creators: set[bytes] = field(default_factory=set)
+    #: Row groups with their chunks apart: where indexes lie is known at the end alone.
+    groups: list[tuple[Fields, list[Fields]]] = field(default_factory=list)
+    indexes: list[_Indexes] = field(default_factory=list)
+
+    def add(self, source: SpliceSource) -> None:
+        file = split(source.footer)
+        if not self.at:
+            self._write(_MAGIC)
+            self.first = file
+        self.creators.add(_text(file.get(_FileField.CREATED_BY)))
+        self.rows += unpacked(file[_FileField.ROWS][1])
+        with source.open() as opened:
+            for raw in split_list(file[_FileField.GROUPS][1])[1]:
+                self._group(split(raw), source, opened)
+
+    def finish(self, values: Mapping[str, str]) -> int:
+        for one in self.indexes:
+            one.chunk[_Chunk.COLUMN_INDEX] = I64, packed(self.at)
+            one.chunk[_Chunk.COLUMN_INDEX_SIZE] = I32, packed(len(one.column))
+            self._write(one.column)
+        for one in self.indexes:
+            moved = _moved_pages(one.offsets, one.moved)
+            one.chunk[_Chunk.OFFSET_INDEX] = I64, packed(self.at)
+            one.chunk[_Chunk.OFFSET_INDEX_SIZE] = I32, packed(len(moved))
+            self._write(moved)
+        footer = join(self._file(values))
+        self._write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
+        return self.rows
+
+    def _file(self, values: Mapping[str, str]) -> Fields:
+        groups = []
+        for group, chunks in self.groups:
+            group[_Group.COLUMNS] = LIST, join_list(STRUCT, [join(chunk) for chunk in chunks])
+            groups.append(join(group))
+        pairs = [
+            join({1: (BINARY, binary(key.encode())), 2: (BINARY, binary(value.encode()))})
+            for key, value in values.items()
+        ]
+        file = dict(self.first)
+        file[_FileField.ROWS] = I64, packed(self.rows)
+        file[_FileField.GROUPS] = LIST, join_list(STRUCT, groups)
+        file[_FileField.VALUES] = LIST, join_list(STRUCT, pairs)
+        if len(self.creators) > 1:
+            # What readers conclude from the name of one writer must not be concluded of another's.
+            file[_FileField.CREATED_BY] = BINARY, binary(b"lakewright (spliced)")
+        return file
+
+    def _group(self, group: Fields, source: SpliceSource, opened: IO[bytes]) -> None:
+        chunks = [split(raw) for raw in split_list(group[_Group.COLUMNS][1])[1]]
+        rows = unpacked(group[_Group.ROWS][1])
+        plain, packed_bytes = self._sizes(chunks)
+        begin = self.at
+        copied: list[Fields] = []
+        run: list[tuple[Fields, int, int]] = []
+        for chunk in chunks:
+            if _Chunk.FILE in chunk or _Chunk.CRYPTO in chunk:
+                raise Forged("a column lies elsewhere, or is encrypted")
+            meta = split(chunk[_Chunk.META][1])
+            if self.replaced is not None and _column_path(meta) == [self.replaced.column.encode()]:
+                self._copy(run, source, opened)
+                run = []
+                copied.append(self._made(self.replaced, rows, indexed=_has_indexes(chunk)))
+                continue
+            start, size = _extent(meta)
+            if start < 0 or size < 0 or start + size > source.size - len(source.footer) - 8:
+                raise Forged("a column reaches past the end")
+            if run and run[-1][1] + run[-1][2] != start:
+                self._copy(run, source, opened)
+                run = []
+            run.append((chunk, start, size))
+            copied.append(chunk)
+        self._copy(run, source, opened)
+        new_plain, new_packed = self._sizes(copied)
+        _add(group, _Group.BYTES, new_plain - plain)
+        _add(group, _Group.COMPRESSED, new_packed - packed_bytes)
+        if _Group.OFFSET in group:
+            group[_Group.OFFSET] = I64, packed(begin)
+        group.pop(_Group.ORDINAL, None)
+        if len(self.groups) < _MOST_ORDINALS:
+            group[_Group.ORDINAL] = I16, packed(len(self.groups))
+        self.groups.append((group, copied))
+
+    def _sizes(self, chunks: Sequence[Fields]) -> tuple[int, int]:
+        found = [split(chunk[_Chunk.META][1]) for chunk in chunks]
+        return (
+            sum(unpacked(meta[_Column.UNCOMPRESSED][1]) for meta in found),
+            sum(unpacked(meta[_Column.COMPRESSED][1]) for meta in found),
+        )
+
+    def _copy(
+        self, run: Sequence[tuple[Fields, int, int]], source: SpliceSource, opened: IO[bytes]
+    ) -> None:
+        """Copy chunks that lie side by side."""
+        if not run:
+            return
+        start = run[0][1]
+        moved = self.at - start
+        for chunk, _, _ in run:
+            self._shift(chunk, moved, opened)
+        opened.seek(start)
+        for piece in _pieces(opened, sum(size for _, _, size in run), source.path):
+            self._write(piece)
+
+    def _shift(self, chunk: Fields, moved: int, opened: IO[bytes]) -> None:
+        """Change the places that the description of a column chunk names."""
+        meta = split(chunk[_Chunk.META][1])
+        for number in (_Column.PAGES, _Column.INDEX_PAGE, _Column.DICTIONARY):
+            if number in meta and unpacked(meta[number][1]) > 0:
+                _add(meta, number, moved)
+        meta.pop(_Column.BLOOM, None)
+        meta.pop(_Column.BLOOM_SIZE, None)
+        chunk[_Chunk.META] = STRUCT, join(meta)
+        if _Chunk.OFFSET in chunk and unpacked(chunk[_Chunk.OFFSET][1]) > 0:
+            _add(chunk, _Chunk.OFFSET, moved)
+        if _has_indexes(chunk):
+            column = _blob(chunk, _Chunk.COLUMN_INDEX, _Chunk.COLUMN_INDEX_SIZE, opened)
+            offsets = _blob(chunk, _Chunk.OFFSET_INDEX, _Chunk.OFFSET_INDEX_SIZE, opened)
+            self.indexes.append(_Indexes(chunk, column, offsets, moved))
+        for number in (
+            _Chunk.COLUMN_INDEX,
+            _Chunk.COLUMN_INDEX_SIZE,
+            _Chunk.OFFSET_INDEX,
+            _Chunk.OFFSET_INDEX_SIZE,
+        ):
+            chunk.pop(number, None)
+
+    def _made(self, replaced: OneValue, rows: int, *, indexed: bool) -> Fields:
+        """Write the chunk of the column of one value."""
+        data = _one_value_file(replaced, rows, optional=_is_optional(self.first, replaced.column))
+        footer = data[len(data) - 8 - int.from_bytes(data[-8:-4], "little") : -8]
+        (raw,) = split_list(split(footer)[_FileField.GROUPS][1])[1]
+        (only,) = split_list(split(raw)[_Group.COLUMNS][1])[1]
+        chunk = split(only)
+        start, size = _extent(split(chunk[_Chunk.META][1]))
+        self._shift(chunk, self.at - start, io.BytesIO(data))
+        if not indexed and self.indexes and self.indexes[-1].chunk is chunk:
+            self.indexes.pop()
+        self._write(data[start : start + size])
+        return chunk
+
+    def _write(self, data: bytes) -> None:
+        self.sink.write(data)
+        self.at += len(data)
+
+
+@lru_cache(maxsize=16)
+def _one_value_file(replaced: OneValue, rows: int, *, optional: bool) -> bytes:
+    column = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(rows, np.int32)), pa.array([replaced.value], pa.string())
+    )
+    kind = pa.field(replaced.column, column.type, nullable=optional)
+    sink = io.BytesIO()
+    pq.write_table(
+        pa.table([column], pa.schema([kind])),
+        sink,
+        row_group_size=max(rows, 1),
+        compression="snappy",
+        store_schema=False,
+        write_page_index=True,
+    )
+    return sink.getvalue()
+
+
+def _pieces(opened: IO[bytes], size: int, path: str) -> Iterator[bytes]:
+    while size > 0:
+        piece = opened.read(min(size, _PIECE))
+        if not piece:
+            raise Corrupt(f"{path} ends within a column.", path=path)
+        size -= len(piece)
+        yield piece
+
+
+def _blob(chunk: Fields, place: int, size: int, opened: IO[bytes]) -> bytes:
+    opened.seek(unpacked(chunk[place][1]))
+    wanted = unpacked(chunk[size][1])
+    found = opened.read(wanted)
+    if len(found) != wanted:
+        raise Forged("a page index reaches past the end")
+    return found
+
+
+def _moved_pages(offsets: bytes, moved: int) -> bytes:
+    index = split(offsets)
+    kind, pages = split_list(index[1][1])
+    shifted = []
+    for raw in pages:
+        page = split(raw)
+        _add(page, 1, moved)
+        shifted.append(join(page))
+    index[1] = LIST, join_list(kind, shifted)
+    return join(index)
+
+
+def _has_indexes(chunk: Fields) -> bool:
+    return _Chunk.COLUMN_INDEX in chunk and _Chunk.OFFSET_INDEX in chunk
+
+
+def _add(fields: Fields, number: int, change: int) -> None:
+    if number in fields:
+        kind, raw = fields[number]
+        fields[number] = kind, packed(unpacked(raw) + change)
+
+
+def _extent(meta: Fields) -> tuple[int, int]:
+    """Return where a column chunk begins, and its size."""
+    start = unpacked(meta[_Column.PAGES][1])
+    if _Column.DICTIONARY in meta:
+        dictionary = unpacked(meta[_Column.DICTIONARY][1])
+        start = min(start, dictionary) if dictionary > 0 else start
+    return start, unpacked(meta[_Column.COMPRESSED][1])
+
+
+def _column_path(meta: Fields) -> list[bytes]:
+    return [text_bytes(raw) for raw in split_list(meta[_Column.PATH][1])[1]]
+
+
+def _text(raw: Raw | None) -> bytes:
+    return b"" if raw is None else text_bytes(raw[1])
+
+
+def _shape(file: Fields) -> tuple[bytes, ...]:
+    """Return what makes the columns of two files differ; the name of the root does not."""
+    root, *columns = split_list(file[_FileField.SCHEMA][1])[1]
+    return join({n: value for n, value in split(root).items() if n != 4}), *columns
+
+
+def _element(file: Fields, column: str) -> Fields | None:
+    for raw in split_list(file[_FileField.SCHEMA][1])[1][1:]:
+        element = split(raw)
+        if 4 in element and text_bytes(element[4][1]) == column.encode():
+            return element
+    return None
+
+
+def _is_plain_text(file: Fields, column: str) -> bool:
+    element = _element(file, column)
+    if element is None or 1 not in element or 3 not in element:
+        return False
+    return (
+        unpacked(element[1][1]) == _BYTE_ARRAY
+        and unpacked(element[3][1]) <= _OPTIONAL
+        and 5 not in element
+    )
+
+
+def _is_optional(file: Fields, column: str) -> bool:
+    element = _element(file, column)
+    return element is not None and unpacked(element[3][1]) == _OPTIONAL
