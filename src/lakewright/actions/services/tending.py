@@ -75,9 +75,8 @@ class Tending:
                 plans = self._plans(work)
                 due = [wish for wish in self._wishes if self._is_due(work, wish)]
                 lock = services_lock(work.state.storage, work.options)
-            idle = [wish for wish in self._wishes if wish not in due]
-            yield from (self._told(wish.duty.service, Outcome.NOT_DUE, "") for wish in idle)
             if not plans and not due:
+                yield from map(self._idle, self._wishes)
                 return
             try:
                 lease = lock.acquire(0.0)
@@ -100,10 +99,10 @@ class Tending:
             yield told
             if told.outcome is Outcome.LEFT:
                 return  # one service at a time: somebody is at work on the table
-        for wish in due:
+        for wish in self._wishes:
             if self._is_over():
                 return
-            yield self._do(wish)
+            yield self._do(wish) if wish in due else self._idle(wish)
 
     def _plans(self, work: Servicing) -> list[_Plan]:
         wished = {wish.duty.service for wish in self._wishes if not wish.plan_only}
@@ -139,7 +138,7 @@ class Tending:
             begun = time.monotonic()
             why = duty.due(work.state.timeline, work.options)
             if why is None:
-                return self._told(duty.service, Outcome.NOT_DUE, "")
+                return self._idle(wish)
             if wish.plan_only and duty.schedule is not None:
                 return self._planned(duty.service, why, duty.schedule(work))
             return self._done(duty.service, why, duty.run(work, None), begun)
@@ -154,6 +153,9 @@ class Tending:
             return self._told(service, Outcome.LEFT, str(conflict))
         except Exception as error:  # noqa: BLE001 - one service must not keep the next from its turn
             return self._failed(service, error)
+
+    def _idle(self, wish: Wish) -> ServiceRun:
+        return self._told(wish.duty.service, Outcome.NOT_DUE, "")
 
     def _done(self, service: Service, why: str, done: Done, begun: float) -> ServiceRun:
         if done.instant is None:

@@ -8,7 +8,15 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from lakewright.interfaces.cli import locks, metadata, sql, tables
+from lakewright.interfaces.cli import (
+    going_back,
+    locks,
+    metadata,
+    runner,
+    services,
+    sql,
+    tables,
+)
 from lakewright.interfaces.cli.logs import LogFormat, configure
 from lakewright.interfaces.cli.output import plain
 from lakewright.model.errors import LakewrightError
@@ -26,6 +34,14 @@ tables.app.command("disable-metadata")(metadata.disable_metadata_)
 app.add_typer(tables.app, name="table")
 for verb in tables.TOP_LEVEL:
     app.command(verb.__name__.rstrip("_"))(verb)
+app.command("compact")(services.compact)
+app.command("clean")(services.clean)
+app.command("archive")(services.archive)
+tables.app.command("log-compact")(services.log_compact)
+app.command("rollback")(going_back.rollback)
+app.command("restore")(going_back.restore)
+app.add_typer(going_back.app, name="savepoint")
+app.add_typer(runner.app, name="services")
 app.command("sql")(sql.sql)
 app.command("locks")(locks.locks)
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from lakewright.actions.disable_metadata import disable_metadata, find_metadata
 from lakewright.api.opening import open_table
+from lakewright.api.runner import ServicesRunner
 from lakewright.format.hudi.properties import load_properties
 from lakewright.interfaces.entry import connect
 from lakewright.interfaces.sql.run import SqlStatements
@@ -15,6 +16,8 @@ from lakewright.timeline.locks.choose import open_lock
 from lakewright.timeline.locks.port import TableLock
 
 __all__ = [
+    "ServicesRunner",
+    "connect",
     "disable_metadata",
     "find_metadata",
     "open_storage",

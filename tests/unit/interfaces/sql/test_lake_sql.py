@@ -147,7 +147,7 @@ def test_tables_that_lie_elsewhere(sql: Sql, tmp_path_factory: pytest.TempPathFa
 
 
 def test_time_travel(sql: Sql) -> None:
-    ((first, *_),) = sql("CALL show_timeline('shop.orders', 1)")
+    ((first, *_),) = sql("CALL show_timeline('shop.orders', limit => 1)")
     sql("DELETE FROM shop.orders WHERE id = 'a'")
     assert sql("SELECT count(*) FROM shop.orders") == [(2,)]
     assert sql(f"SELECT count(*) FROM shop.orders VERSION AS OF '{first}'") == [(3,)]

@@ -6,7 +6,7 @@ from importlib import import_module
 from lakewright.interfaces.sql.procedures.registry import REGISTRY, Procedure
 
 #: Modules whose import declares procedures.
-_MODULES = ("reading",)
+_MODULES = ("reading", "commits", "services", "cleans", "going_back")
 
 
 def all_procedures() -> Iterator[Procedure]:

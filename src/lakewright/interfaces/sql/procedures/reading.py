@@ -1,12 +1,12 @@
 """Procedures that look: history, files, partitions, properties, and the check of a table."""
 
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakewright.api.opening import open_table
+from lakewright.format.hudi.metadata.rollback import RollbackMetadata
 from lakewright.interfaces.sql.procedures.registry import (
     REGISTRY,
     Arguments,
@@ -14,119 +14,77 @@ from lakewright.interfaces.sql.procedures.registry import (
     Parameter,
     procedure,
 )
-from lakewright.model.errors import Invalid
-from lakewright.model.instant import Action, Instant, State
+from lakewright.interfaces.sql.procedures.tables import (
+    ARCHIVED,
+    FILTER,
+    LONG,
+    PATH,
+    TABLE,
+    TEXT,
+    Row,
+    filtered,
+    limited,
+    named_table,
+    text_of,
+)
+from lakewright.model.files import FileSlice
+from lakewright.model.instant import Action
+from lakewright.timeline.view import TimelineView
 
 if TYPE_CHECKING:
     from lakewright.api.lake import Lake
-    from lakewright.api.table import Table
 
-Row = Mapping[str, object]
-
-TEXT, LONG, FLAG = pa.string(), pa.int64(), pa.bool_()
-TABLE = Parameter("table", default=None, doc="The table's name in the lake.")
-PATH = Parameter("path", default=None, doc="Its path, instead of a name.")
-LIMIT = Parameter("limit", Kind.WHOLE, 10, doc="At most so many rows.")
-
-
-def named_table(lake: "Lake", arguments: Arguments) -> "Table":
-    """Open the table that a call names, by its name or by its path."""
-    table, path = arguments.get("table"), arguments.get("path")
-    if (table is None) == (path is None):
-        raise Invalid("give table or path, and one of them.", next_step="table => 'database.table'")
-    return lake.table(str(table)) if table is not None else open_table(str(path))
-
-
-@procedure(
-    "show_commits",
-    pa.schema(
-        [
-            ("commit_time", TEXT),
-            ("completion_time", TEXT),
-            ("action", TEXT),
-            ("operation", TEXT),
-            ("total_bytes_written", LONG),
-            ("total_files_added", LONG),
-            ("total_files_updated", LONG),
-            ("total_partitions_written", LONG),
-            ("total_records_written", LONG),
-            ("total_update_records_written", LONG),
-            ("total_errors", LONG),
-        ]
-    ),
-    TABLE,
-    LIMIT,
-    PATH,
+_TIMELINE = pa.schema(
+    [
+        ("instant_time", TEXT),
+        ("action", TEXT),
+        ("state", TEXT),
+        ("requested_time", TEXT),
+        ("inflight_time", TEXT),
+        ("completed_time", TEXT),
+        ("timeline_type", TEXT),
+        ("rollback_info", TEXT),
+    ]
 )
-def show_commits(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
-    """Show the newest commits of a table, with what they wrote."""
-    view = named_table(lake, arguments).timeline
-    done = [i for i in view.instants if i.is_completed and i.action.writes_data]
-    for instant in _newest(done, arguments):
-        metadata = view.commit_metadata(instant)
-        stats = [stat for found in metadata.write_stats.values() for stat in found]
-        yield {
-            "commit_time": instant.requested,
-            "completion_time": instant.completed,
-            "action": instant.action.value,
-            "operation": metadata.operation,
-            "total_bytes_written": sum(s.total_write_bytes for s in stats),
-            "total_files_added": sum(s.prev_commit in (None, "null") for s in stats),
-            "total_files_updated": sum(s.prev_commit not in (None, "null") for s in stats),
-            "total_partitions_written": len(metadata.write_stats),
-            "total_records_written": sum(s.num_writes for s in stats),
-            "total_update_records_written": sum(s.num_update_writes for s in stats),
-            "total_errors": sum(s.total_write_errors for s in stats),
-        }
 
 
 @procedure(
     "show_timeline",
-    pa.schema(
-        [("instant_time", TEXT), ("action", TEXT), ("state", TEXT), ("completed_time", TEXT)]
-    ),
+    _TIMELINE,
     TABLE,
-    Parameter("limit", Kind.WHOLE, 20, doc="At most so many rows."),
-    Parameter("archived", Kind.FLAG, False, doc="Go on into the archive.", aliases=("history",)),
     PATH,
+    Parameter("limit", Kind.WHOLE, 20, doc="At most so many rows."),
+    ARCHIVED,
+    FILTER,
+    Parameter("startTime", default="", doc="From this instant on."),
+    Parameter("endTime", default="", doc="Up to this instant."),
 )
 def show_timeline(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Show the newest instants of a table, whatever they did and however far they got."""
     view = named_table(lake, arguments).timeline
-    view = view.with_history() if arguments["archived"] else view
-    for instant in _newest(view.instants, arguments):
+    view = view.with_history() if arguments["showArchived"] else view
+    return limited(filtered(_timeline(view, arguments), _TIMELINE, arguments), arguments)
+
+
+def _timeline(view: TimelineView, arguments: Arguments) -> Iterator[Row]:
+    start, end = text_of(arguments, "startTime") or "", text_of(arguments, "endTime")
+    for entry in reversed(view.entries):
+        instant = entry.instant
+        if instant.requested < start or (end is not None and instant.requested > end):
+            continue
+        undone = None
+        if instant.action is Action.ROLLBACK and instant.is_completed:
+            body = view.metadata(instant)
+            undone = ",".join(body.commits) if isinstance(body, RollbackMetadata) else None
         yield {
             "instant_time": instant.requested,
             "action": instant.action.value,
-            "state": instant.state.value,
+            "state": instant.state.value.upper(),
+            "requested_time": instant.requested,
             "completed_time": instant.completed,
+            "timeline_type": "ARCHIVED" if entry.archived else "ACTIVE",
+            "rollback_info": None if undone is None else f"Rolled back: {undone}",
         }
-
-
-def _newest(instants: "tuple[Instant, ...] | list[Instant]", arguments: Arguments) -> list[Instant]:
-    limit = arguments["limit"]
-    assert isinstance(limit, int)
-    if limit < 0:
-        raise Invalid(f"limit is {limit}.", next_step="Give 0 or more.")
-    return list(islice(reversed(instants), limit))
-
-
-@procedure("show_savepoints", pa.schema([("savepoint_time", TEXT)]), TABLE, PATH)
-def show_savepoints(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
-    """Show the savepoints of a table."""
-    return _of_action(lake, arguments, Action.SAVEPOINT, "savepoint_time")
-
-
-@procedure("show_rollbacks", pa.schema([("rollback_time", TEXT)]), TABLE, PATH)
-def show_rollbacks(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
-    """Show when writes were rolled back."""
-    return _of_action(lake, arguments, Action.ROLLBACK, "rollback_time")
-
-
-def _of_action(lake: "Lake", arguments: Arguments, action: Action, name: str) -> Iterator[Row]:
-    for instant in reversed(named_table(lake, arguments).timeline.instants):
-        if instant.action is action and instant.state is State.COMPLETED:
-            yield {name: instant.requested}
 
 
 @procedure(
@@ -144,15 +102,12 @@ def _of_action(lake: "Lake", arguments: Arguments, action: Action, name: str) ->
     TABLE,
     Parameter("limit", Kind.WHOLE, 100, doc="At most so many rows."),
     PATH,
-    aliases=("show_fsview_latest",),
 )
 def show_files(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Show the live file slices of a table."""
-    limit = arguments["limit"]
-    assert isinstance(limit, int)
     snapshots = named_table(lake, arguments).get_latest_snapshot()
     slices = (piece for snapshot in snapshots for piece in snapshot.file_slices)
-    for piece in islice(slices, max(limit, 0)):
+    for piece in limited(slices, arguments):
         yield {
             "partition": piece.group.partition,
             "file_id": piece.group.file_id,
@@ -161,6 +116,64 @@ def show_files(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
             "log_files": len(piece.logs),
             "total_bytes": piece.size,
         }
+
+
+_FSVIEW = pa.schema(
+    [
+        ("partition", TEXT),
+        ("file_id", TEXT),
+        ("base_instant", TEXT),
+        ("data_file", TEXT),
+        ("data_file_size", LONG),
+        ("num_delta_files", LONG),
+        ("total_delta_file_size", LONG),
+        ("delta_files", TEXT),
+    ]
+)
+
+
+@procedure(
+    "show_fsview_latest",
+    _FSVIEW,
+    TABLE,
+    PATH,
+    Parameter("max_instant", default="", doc="As of this instant."),
+    Parameter("limit", Kind.WHOLE, 10, doc="At most so many rows."),
+    FILTER,
+)
+def show_fsview_latest(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
+    """Show the latest file slice of each file group, with its base file and its logs."""
+    snapshots = named_table(lake, arguments).get_snapshot(text_of(arguments, "max_instant"))
+    slices = chain.from_iterable(snapshot.file_slices for snapshot in snapshots)
+    return limited(filtered(map(_slice_row, slices), _FSVIEW, arguments), arguments)
+
+
+@procedure(
+    "show_fsview_all",
+    _FSVIEW,
+    TABLE,
+    PATH,
+    Parameter("limit", Kind.WHOLE, 10, doc="At most so many rows."),
+    FILTER,
+)
+def show_fsview_all(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
+    """Show all file slices that are there, those that later ones replaced too."""
+    groups = named_table(lake, arguments).files.file_groups()
+    slices = chain.from_iterable(group.slices for group in groups)
+    return limited(filtered(map(_slice_row, slices), _FSVIEW, arguments), arguments)
+
+
+def _slice_row(piece: FileSlice) -> Row:
+    return {
+        "partition": piece.group.partition,
+        "file_id": piece.group.file_id,
+        "base_instant": piece.base_instant,
+        "data_file": piece.base.name if piece.base else None,
+        "data_file_size": piece.base.size if piece.base else None,
+        "num_delta_files": len(piece.logs),
+        "total_delta_file_size": sum(max(log.size, 0) for log in piece.logs),
+        "delta_files": ",".join(log.name for log in piece.logs),
+    }
 
 
 @procedure("show_table_properties", pa.schema([("key", TEXT), ("value", TEXT)]), TABLE, PATH)
