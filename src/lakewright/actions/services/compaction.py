@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from lakewright.actions.services.compaction_options import PlanSettings
 from lakewright.actions.services.compaction_planning import Planner, check_compactable, scheduled
+from lakewright.actions.services.compaction_scope import writes_under_way
 from lakewright.actions.services.merging import carry_out
 from lakewright.actions.services.plan import ServicePlan
 from lakewright.actions.services.servicing import Servicing
@@ -15,7 +16,6 @@ from lakewright.actions.services.taking import first_free, taken
 from lakewright.actions.tasks.compact import compact_group
 from lakewright.model.instant import Action, Instant
 from lakewright.model.services import Service, ServiceResult
-from lakewright.timeline.plans import is_plan
 from lakewright.timeline.view import TimelineView
 
 _OPERATION = "COMPACT"
@@ -62,13 +62,5 @@ def compact(work: Servicing, plan: Instant | None = None) -> ServiceResult:
 
 def _must_wait(view: TimelineView) -> str | None:
     """Say why no plan is made now, None where one may be."""
-    if view.config.layout != 1:
-        return None
-    writes = [
-        e.instant.requested
-        for e in view.entries
-        if not e.instant.is_completed
-        and e.instant.action.completes_as.writes_data
-        and not is_plan(view, e)
-    ]
+    writes = writes_under_way(view) if view.config.layout == 1 else []
     return f"writes are under way in a version 6 table: {', '.join(writes)}" if writes else None

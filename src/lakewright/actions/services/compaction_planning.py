@@ -3,10 +3,11 @@
 import datetime as dt
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lakewright.actions.services.compaction_choice import Candidate, Choice
 from lakewright.actions.services.compaction_options import PlanSettings
+from lakewright.actions.services.compaction_scope import completeness, partitions_with_logs
 from lakewright.actions.services.plan import PlanItem, ServicePlan
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.slices import (
@@ -60,10 +61,15 @@ class Planner:
         self._executor = executor
         self._partitions = None if partitions is None else tuple(dict.fromkeys(partitions))
         self._seen = work.state.refresh()
+        self._completeness: Mapping[str, str] = {}
         today = dt.datetime.now(dt.UTC).date()
         self._choice = Choice(settings, MAX_FILE.read(work.options), today)
         work.progress.stage("looking for slices with logs")
-        self._add(list_slices(self._seen, self._partitions), self._seen.timeline)
+        self._known = partitions_with_logs(self._seen.timeline)
+        wanted = self._partitions
+        if wanted is None and self._known is not None:
+            wanted = tuple(sorted(self._known))
+        self._add(list_slices(self._seen, wanted), self._seen.timeline)
         if self._partitions is not None:
             self._choice.missing |= self._elsewhere()
 
@@ -74,6 +80,7 @@ class Planner:
             return None
         return CompactionPlan(
             operations=tuple(found.operation() for found in chosen),
+            extra=self._completeness,
             strategy=None if self._executor is None else CompactionStrategy(self._executor),
             missing_partitions=tuple(sorted(self._choice.missing)),
         )
@@ -96,6 +103,8 @@ class Planner:
             taken[action].add(group)
         for action, groups in taken.items():
             self._choice.leave(groups, _taken_by(action))
+        if self._executor is None and (self._partitions is None or self._known is not None):
+            self._completeness = completeness(view)
         return self.plan()
 
     def value(self, plan: CompactionPlan, instant: Instant | None) -> ServicePlan:
@@ -129,6 +138,8 @@ class Planner:
 
         Hudi looks at partitions that were written since the last plan, and at those that it names.
         """
+        if self._known is not None:
+            return set(self._known) - set(self._partitions or ())
         view = self._seen.timeline
         before = [e.instant for e in view.entries if e.planned is Action.COMPACTION]
         since = before[-1].requested if before else ""

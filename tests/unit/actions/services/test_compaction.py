@@ -12,6 +12,7 @@ import pytest
 import lakewright as lw
 from lakewright.actions.services import compaction, compaction_planning
 from lakewright.actions.services.compaction import compact, schedule_compaction
+from lakewright.actions.services.compaction_scope import partitions_with_logs
 from lakewright.api.table import Table
 from lakewright.format.hudi.base_footer import read_footer
 from lakewright.format.hudi.bloom import parse_bloom
@@ -277,6 +278,52 @@ def test_writes_between_the_look_and_the_lock_are_in_the_plan(
     before = rows(table)
     run(table)
     assert rows(table) == before
+
+
+def test_the_next_plan_looks_only_where_logs_can_be(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history(table)
+    looked: list[object] = []
+    real = compaction_planning.list_slices
+
+    def counted(state: object, partitions: object = None) -> Iterator[object]:
+        looked.append(partitions)
+        return real(state, partitions)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compaction_planning, "list_slices", counted)
+    first = schedule_compaction(servicing(open_storage(table.path)), partitions=["p=a"])
+    assert first is not None
+    run(table)
+    assert run(table).instant is not None  # the others: the first plan did not know of them
+    assert looked == [("p=a",), None]
+    looked.clear()
+    assert schedule_compaction(servicing(open_storage(table.path))) is None
+    put(table, 6, "b1", "d1")
+    plan = schedule_compaction(servicing(open_storage(table.path)), partitions=["p=d"])
+    assert plan is not None
+    put(table, 7, "a1")
+    again = schedule_compaction(servicing(open_storage(table.path)))
+    assert again is not None
+    assert {item.partition for item in again.items} == {"p=a", "p=b"}
+    assert looked == [(), ("p=d",), ("p=a", "p=b")]
+    before = rows(table)
+    assert run(table).instant is not None
+    assert run(table).instant is not None
+    assert rows(table) == before
+    assert partitions_with_logs(open_state(open_storage(table.path)).timeline) == frozenset()
+
+
+def test_writes_under_way_are_looked_at_later(modern: Table) -> None:
+    history(modern)
+    storage = open_storage(modern.path)
+    by = committer(storage)
+    ticket = by.begin(Action.DELTACOMMIT, "UPSERT")
+    plan_of(modern)
+    assert partitions_with_logs(open_state(storage).timeline) == frozenset()
+    by.abandon(ticket)
+    # It may have been taken back, or archived: nobody knows what it wrote.
+    assert partitions_with_logs(open_state(storage).timeline) is None
 
 
 def test_a_table_without_logs_has_nothing_to_do(table: Table) -> None:

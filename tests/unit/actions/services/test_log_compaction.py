@@ -1,0 +1,148 @@
+"""Log compaction: many logs become one, and no reader sees a difference."""
+
+from pathlib import Path
+
+import hudi
+import pyarrow as pa
+import pytest
+
+import lakewright as lw
+from lakewright.actions.services.compaction import compact, schedule_compaction
+from lakewright.actions.services.log_compaction import log_compact, schedule_log_compaction
+from lakewright.actions.services.plan import ServicePlan
+from lakewright.api.table import Table
+from lakewright.model.errors import Unsupported
+from lakewright.model.instant import Action
+from lakewright.model.services import ServiceResult
+from lakewright.storage.open import open_storage
+from lakewright.table.state import open_state
+from support.servicing import servicing
+
+THRESHOLD = "hoodie__log__compaction__blocks__threshold"
+META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key"]
+
+
+@pytest.fixture(params=["n", None], ids=["event-time", "commit-time"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    return made(tmp_path, 9, request.param)
+
+
+def made(folder: Path, version: int = 9, order: str | None = "n") -> Table:
+    return lw.create_table(
+        folder / "t",
+        schema="id string, p string, n bigint",
+        key="id",
+        partition_by=["p"],
+        order_by=order,
+        type="MERGE_ON_READ",
+        buckets=1,
+        version=version,
+    )
+
+
+def put(table: Table, n: int, *ids: str) -> str:
+    done = table.upsert([{"id": i, "p": i[0], "n": n} for i in ids])
+    assert done.instant is not None
+    return done.instant.requested
+
+
+def history(table: Table) -> list[str]:
+    """Updates, late rows, a hard delete, a row after it, a soft delete that stays."""
+    found = [put(table, 5, "a1", "a2", "a3", "a4", "b1")]
+    found += [put(table, 7, "a1", "a5"), put(table, 3, "a2", "a1")]
+    table.delete(["a3", "a4"])
+    return [*found, put(table, 4, "a4")]
+
+
+def rows(table: Table, **how: str) -> list[dict[str, object]]:
+    found = table.scan(columns=["*", *META], **how).to_arrow()
+    return found.sort_by("id").to_pylist()
+
+
+def by_hudi(table: Table) -> list[dict[str, object]]:
+    batches = hudi.HudiTableBuilder.from_base_uri(table.path).build().read()
+    return pa.Table.from_batches(batches).select(["id", "p", "n", *META]).sort_by("id").to_pylist()
+
+
+def run(table: Table, threshold: str = "2") -> ServiceResult:
+    return log_compact(servicing(open_storage(table.path), **{THRESHOLD: threshold}))
+
+
+def plan_of(table: Table, threshold: str = "2") -> ServicePlan | None:
+    return schedule_log_compaction(
+        servicing(open_storage(table.path), **{THRESHOLD: threshold}), dry_run=True
+    )
+
+
+def test_rows_stay_and_later_writes_meet_what_they_would_have_met(table: Table) -> None:
+    instants = history(table)
+    before = rows(table)
+    seen = {instant: rows(table, as_of=instant) for instant in instants}
+    done = run(table)
+    assert done.instant is not None
+    assert (done.instant.action, done.total.groups, done.total.files_read) == (
+        Action.DELTACOMMIT,
+        1,
+        4,
+    )
+    assert rows(table) == before == by_hudi(table)
+    assert {instant: rows(table, as_of=instant) for instant in instants} == seen
+    latest = max(i.completed or "" for i in table.timeline.data() if i != done.instant)
+    assert table.incremental(latest, None).to_arrow().num_rows == 0
+    body = open_state(open_storage(table.path)).timeline.commit_metadata(done.instant)
+    assert (body.operation, body.compacted) == ("LOG_COMPACT", True)
+    twin = table.path + "-twin"
+    # The same late rows on a table that was never log-compacted end alike.
+    other = lw.create_table(
+        twin,
+        schema="id string, p string, n bigint",
+        key="id",
+        partition_by=["p"],
+        order_by="n" if table.definition.ordering else None,
+        type="MERGE_ON_READ",
+        buckets=1,
+    )
+    history(other)
+    for one in (table, other):
+        put(one, 4, "a1", "a2", "a3", "a4")
+    run(table)
+    values = [[(row["id"], row["n"]) for row in rows(one)] for one in (table, other)]
+    assert values[0] == values[1]
+    before = rows(table)
+    compact(servicing(open_storage(table.path)))
+    assert rows(table) == before == by_hudi(table)
+    assert lw.open_table(table.path).fsck().ok
+
+
+def test_slices_with_few_logs_are_left_alone(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    history(table)
+    assert plan_of(table, "5") is None
+    assert run(table, "4").instant is not None
+    # What stands for others counts as one.
+    assert plan_of(table, "2") is None
+    put(table, 9, "a1")
+    plan = plan_of(table, "2")
+    assert plan is not None
+    assert [item.partition for item in plan.items] == ["p=a"]
+
+
+def test_a_group_has_one_plan_at_a_time(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    history(table)
+    work = servicing(open_storage(table.path), **{THRESHOLD: "2"})
+    assert schedule_log_compaction(work) is not None
+    assert schedule_compaction(servicing(open_storage(table.path))) is None
+    before = rows(table)
+    put(table, 8, "a2")  # while it waits
+    after = rows(table)
+    assert run(table).instant is not None
+    assert rows(table) == after != before
+    assert compact(servicing(open_storage(table.path))).instant is not None
+    assert rows(table) == after == by_hudi(table)
+
+
+def test_version_6_is_refused(tmp_path: Path) -> None:
+    table = made(tmp_path, version=6)
+    with pytest.raises(Unsupported, match="version 6"):
+        run(table)
