@@ -188,3 +188,35 @@ def test_refused_keys_leave_no_trace(spark: Any, tmp_path: Path, layout: str) ->
 
 def files(folder: Path) -> set[str]:
     return {str(path) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_changes_are_kept_by_tasks(spark: Any, tmp_path: Path, way: str) -> None:
+    table = lw.create_table(
+        tmp_path / "t",
+        schema=SCHEMA,
+        key="key",
+        order_by="ts",
+        properties={"hoodie.table.cdc.enabled": "true"},
+        **LAYOUTS["bucket-cow"],
+    )
+    old, new = rows(0, 60, "first", 5), rows(40, 80, "second", 6)
+    for part in (old, new):
+        frame = spark.createDataFrame(list(part.values()), DDL)
+        done = table.upsert(frame, options=WAYS[way]).instant
+        assert done is not None
+    first = table.timeline.data()[0]
+    changes = table.changes(first.completed).to_arrow().to_pylist()
+    assert {change["ts_ms"] for change in changes} == {done.requested}
+    told = {
+        (change["after"] or change["before"])["key"]: (
+            change["op"],
+            *(side and tuple(side.values()) for side in (change["before"], change["after"])),
+        )
+        for change in changes
+    }
+    assert len(told) == len(changes)
+    assert told == {
+        key: ("u" if key in old else "i", old.get(key), row) for key, row in new.items()
+    }
+    assert [*(tmp_path / "t").rglob(".*.cdc")]

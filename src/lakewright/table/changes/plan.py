@@ -98,7 +98,7 @@ class _Planner:
             found = self._slice_at(touch.instant, names)
             return replace(task, kind=ChangeKind.LOGGED, before=found, after=found)
         after = self._written(touch.instant, names)
-        files = self._change_files(touch.stats)
+        files = self._change_files(touch)
         before = self._before(touch.instant, required=False)
         if files:
             return replace(task, kind=ChangeKind.RECORDED, before=before, after=after, files=files)
@@ -140,13 +140,16 @@ class _Planner:
             raise self._gone(instant)
         return None
 
-    def _change_files(self, stats: Sequence[WriteStat]) -> tuple[LogFile, ...]:
+    def _change_files(self, touch: _Touch) -> tuple[LogFile, ...]:
         files = []
-        for path, size in (item for stat in stats for item in stat.cdc_stats.items()):
+        for path, size in (item for stat in touch.stats for item in stat.cdc_stats.items()):
             partition, _, name = path.rpartition("/")
             file = log_file(partition, name, size)
-            if file is not None:
-                files.append(file)
+            if file is None:
+                continue
+            if name not in self.sizes:
+                raise self._gone(touch.instant)
+            files.append(file)
         return tuple(files)
 
     def _gone(self, instant: Instant) -> HistoryGone:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -263,3 +264,22 @@ def test_a_write_cannot_ask_for_other_change_files() -> None:
         with pytest.raises(lw.Invalid, match="fixed when a table is created"):
             table.upsert([row("a", 1)], options=options)
     table.upsert([row("a", 1)], options={MODE: "op_key_only", ENABLED: "true"})
+
+
+def test_change_files_go_with_their_slices(tmp_path: Path) -> None:
+    table = lw.create_table(
+        tmp_path / "t", schema="id string, n long", key="id", properties={ENABLED: "true"}
+    )
+    for n in range(5):
+        table.upsert([{"id": "a", "n": n}, {"id": f"b{n}", "n": n}])
+    instants = table.timeline.data()
+    assert len([*(tmp_path / "t").rglob(".*.cdc")]) == 4
+    table.clean(options={"hoodie.clean.commits.retained": "1"})
+    left = [path.name for path in (tmp_path / "t").rglob(".*.cdc")]
+    assert len(left) < 4
+    assert any(instants[-1].requested in name for name in left)
+    newest = table.changes(instants[-2].completed).to_arrow().to_pylist()
+    assert [change["op"] for change in newest] == ["u", "i"]
+    with pytest.raises(lw.HistoryGone):
+        table.changes(instants[0].completed).to_arrow()
+    assert table.fsck(deep=True).ok
