@@ -35,6 +35,15 @@ def served_table(
     return table
 
 
+def small_files(path: str | None = None, **details: object) -> lw.Table:
+    """Make a table with three small files in each partition."""
+    options = {"hoodie.parquet.small.file.limit": "0"}
+    table = served_table(path, commits=0, properties=options, type="COPY_ON_WRITE", **details)
+    for number in range(3):
+        table.bulk_insert([{**row, "id": f"{row['id']}-{number}"} for row in rows(number)])
+    return table
+
+
 def rows(number: int) -> list[dict[str, object]]:
     """Return the rows of a commit: always the same keys."""
     return [

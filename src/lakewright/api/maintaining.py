@@ -18,11 +18,14 @@ from lakewright.actions.services.clean_options import (
     CleanPolicy,
 )
 from lakewright.actions.services.cleaning import clean, schedule_cleaning
+from lakewright.actions.services.clustering import cluster, schedule_clustering
+from lakewright.actions.services.clustering_options import SMALL_FILE, TARGET_FILE
 from lakewright.actions.services.compaction import compact, schedule_compaction
 from lakewright.actions.services.compaction_options import STRATEGY, TARGET_IO, Strategy
 from lakewright.actions.services.log_compaction import log_compact, schedule_log_compaction
 from lakewright.actions.services.plan import ServicePlan
 from lakewright.actions.services.servicing import Servicing
+from lakewright.actions.tasks.cluster_order import LAYOUT, SORT_COLUMNS
 from lakewright.api.engines import service_engine
 from lakewright.api.progress import watch
 from lakewright.model.errors import Invalid
@@ -54,7 +57,7 @@ _SHORT = {
 
 
 class Maintainable:
-    """Compaction, cleaning and archiving.
+    """Compaction, clustering, cleaning and archiving.
 
     ``schedule_…`` puts a plan on the timeline, for this process, another one or Hudi to carry
     out, and returns it, or None where there is nothing to do; with ``dry_run=True`` the plan is
@@ -148,6 +151,64 @@ class Maintainable:
                     return ServiceResult(Service.LOG_COMPACTION, None)
                 waiting = made.instant
             return log_compact(work, waiting)
+
+    def schedule_clustering(
+        self,
+        *,
+        partitions: Sequence[str] | None = None,
+        instant: str | None = None,
+        sort_by: Sequence[str] | str | None = None,
+        layout: str | None = None,
+        target_size: int | None = None,
+        small_file: int | None = None,
+        dry_run: bool = False,
+        options: Options | None = None,
+    ) -> ServicePlan | None:
+        """Plan to put small files together, or to sort rows by columns, or both.
+
+        ``sort_by`` are columns, ``layout`` is ``linear``, ``zorder`` or ``hilbert``;
+        ``target_size`` is about how many bytes the new files have, ``small_file`` below how many
+        a file is taken. Until the plan is carried out, writes to its file groups are refused.
+        """
+        given = _clustering(options, sort_by, layout, target_size, small_file)
+        with self._servicing(given) as work:
+            return schedule_clustering(
+                work, partitions=partitions, instant=instant, dry_run=dry_run
+            )
+
+    def cluster(
+        self,
+        plan: PlanLike | None = None,
+        *,
+        partitions: Sequence[str] | None = None,
+        instant: str | None = None,
+        sort_by: Sequence[str] | str | None = None,
+        layout: str | None = None,
+        target_size: int | None = None,
+        small_file: int | None = None,
+        options: Options | None = None,
+    ) -> ServiceResult:
+        """Put small files together, or sort rows by columns, or both; no row changes.
+
+        With any of the keywords a new plan is made by them and carried out.
+        """
+        given = {
+            "partitions": partitions,
+            "instant": instant,
+            "sort_by": sort_by,
+            "layout": layout,
+            "target_size": target_size,
+            "small_file": small_file,
+        }
+        wanted = _clustering(options, sort_by, layout, target_size, small_file)
+        with self._servicing(wanted) as work:
+            waiting = _given(plan, Service.CLUSTERING, given)
+            if waiting is None and _any(given):
+                made = schedule_clustering(work, partitions=partitions, instant=instant)
+                if made is None:
+                    return ServiceResult(Service.CLUSTERING, None)
+                waiting = made.instant
+            return cluster(work, waiting)
 
     def schedule_cleaning(
         self,
@@ -261,6 +322,26 @@ def _compacting(options: Options | None, strategy: str | None, target_io: int | 
         found[STRATEGY.key] = strategy if short is None else short.value
     if target_io is not None:
         found[TARGET_IO.key] = str(target_io)
+    return found
+
+
+def _clustering(
+    options: Options | None,
+    sort_by: Sequence[str] | str | None,
+    layout: str | None,
+    target_size: int | None,
+    small_file: int | None,
+) -> Options:
+    found = dict(options or {})
+    if sort_by is not None:
+        names = sort_by if isinstance(sort_by, str) else ",".join(sort_by)
+        found[SORT_COLUMNS.key] = names
+    if layout is not None:
+        found[LAYOUT.key] = layout
+    if target_size is not None:
+        found[TARGET_FILE.key] = str(target_size)
+    if small_file is not None:
+        found[SMALL_FILE.key] = str(small_file)
     return found
 
 

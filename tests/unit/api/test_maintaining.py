@@ -8,7 +8,7 @@ import pytest
 import lakewright as lw
 from lakewright.model.errors import Conflict, InstantNotFound, Invalid, InvalidOption
 from lakewright.model.services import Service
-from support.served import contents, served_table
+from support.served import contents, served_table, small_files
 
 
 def test_a_plan_is_a_value_that_another_process_carries_out(tmp_path: Path) -> None:
@@ -89,6 +89,25 @@ def test_logs_are_compacted_alone() -> None:
     assert [found.groups for found in table.log_compactions()] == [1]
     assert set(table.log_compact().partitions) == {"p=y"}
     assert contents(table) == before
+
+
+def test_small_files_are_put_together_and_sorted() -> None:
+    table = small_files()
+    before = contents(table)
+    assert table.schedule_clustering(small_file=0, dry_run=True) is None
+    plan = table.schedule_clustering(partitions=["p=x"], sort_by=["n"], layout="linear")
+    assert plan is not None and plan.instant is not None and plan.service is Service.CLUSTERING
+    assert [(c.groups, c.partitions) for c in table.clusterings()] == [(1, ("p=x",))]
+    result = table.cluster(plan)
+    assert (result.total.files_read, result.total.files_written) == (3, 1)
+    other = table.cluster(sort_by="n,id", layout="z-order", target_size=1 << 20)
+    assert set(other.partitions) >= {"p=y"}
+    assert [len(snapshot.file_slices) for snapshot in table.get_latest_snapshot()] == [1, 1]
+    assert contents(table) == before
+    with pytest.raises(Invalid, match="no column 'colour'"):
+        table.cluster(sort_by=["colour"])
+    with pytest.raises(InvalidOption, match="HILBERT"):
+        table.cluster(sort_by=["n"], layout="spiral")
 
 
 def test_retain_counts_what_the_policy_counts() -> None:

@@ -17,7 +17,7 @@ import lakewright as lw
 from lakewright.interfaces.cli import main
 from lakewright.model.errors import InstantNotFound, Invalid, NotFound
 from lakewright.timeline.locks.services_lock import services_lock
-from support.served import contents, rows, served_table
+from support.served import contents, rows, served_table, small_files
 
 
 def run(*arguments: str, code: int = 0) -> str:
@@ -63,6 +63,17 @@ def test_log_compact(table: lw.Table) -> None:
     assert "no slice has logs enough" in run("table", "log-compact", table.path, "--dry-run")
     assert told("table", "log-compact", table.path, "--dry-run", *few)["files"] == 4
     assert told("table", "log-compact", table.path, *few)["groups"] == 2
+
+
+def test_cluster(tmp_path: Path) -> None:
+    table = small_files(str(tmp_path / "t"))
+    before = contents(table)
+    assert told("cluster", table.path, "--dry-run", "--partition", "p=x")["files"] == 3
+    plan = told("cluster", table.path, "--schedule", "--sort-by", "n,id", "--layout", "zorder")
+    assert "nothing to cluster" in run("cluster", table.path, "--dry-run")
+    done = told("cluster", table.path, "--plan", str(plan["instant"]))
+    assert (done["files_read"], done["files_written"]) == (6, 2)
+    assert contents(table) == before
 
 
 def test_clean_plans_unless_told_to_apply(table: lw.Table) -> None:

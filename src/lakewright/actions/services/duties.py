@@ -6,6 +6,8 @@ from typing import TypeAlias
 
 from lakewright.actions.services.archiving import archive, archiving_due
 from lakewright.actions.services.cleaning import clean, cleaning_due, schedule_cleaning
+from lakewright.actions.services.clustering import cluster, schedule_clustering
+from lakewright.actions.services.clustering_triggers import clustering_due
 from lakewright.actions.services.compaction import compact, schedule_compaction
 from lakewright.actions.services.compaction_triggers import compaction_due, log_compaction_due
 from lakewright.actions.services.log_compaction import log_compact, schedule_log_compaction
@@ -65,6 +67,7 @@ def _archive(work: Servicing, plan: Instant | None) -> Done:
 DUTIES = (
     Duty(Service.COMPACTION, compaction_due, _served(compact), schedule_compaction),
     Duty(Service.LOG_COMPACTION, log_compaction_due, _served(log_compact), schedule_log_compaction),
+    Duty(Service.CLUSTERING, clustering_due, _served(cluster), schedule_clustering),
     Duty(Service.CLEANING, cleaning_due, _served(clean), schedule_cleaning),
     Duty(Service.ARCHIVING, archiving_due, _archive),
 )
@@ -92,9 +95,7 @@ def waiting_plans(view: TimelineView) -> Iterator[tuple[Duty, Instant]]:
             if _has_plan(view, entry.instant):
                 yield _BY_SERVICE[Service.CLEANING], entry.instant
         elif is_plan(view, entry):
-            duty = _BY_SERVICE.get(_PLANNED[entry.planned])
-            if duty is not None:
-                yield duty, entry.instant
+            yield _BY_SERVICE[_PLANNED[entry.planned]], entry.instant
 
 
 def _has_plan(view: TimelineView, instant: Instant) -> bool:

@@ -68,6 +68,24 @@ LOG_COMPACT = declare(
     since="0.1",
     allowed="true, false",
 )
+CLUSTER = declare(
+    "hoodie.clustering.inline",
+    parse_bool,
+    False,
+    doc="Cluster right after a write, where hoodie.clustering.inline.max.commits says that it is "
+    "due.",
+    since="0.1",
+    allowed="true, false",
+)
+SCHEDULE_CLUSTER = declare(
+    "hoodie.clustering.schedule.inline",
+    parse_bool,
+    False,
+    doc="Plan a clustering right after a write, where one is due, and leave it to others to carry "
+    "it out; until then writes to its file groups are refused.",
+    since="0.1",
+    allowed="true, false",
+)
 CLEAN = declare(
     "hoodie.clean.automatic",
     parse_bool,
@@ -99,6 +117,10 @@ def inline_wishes(options: Mapping[str, str]) -> tuple[Wish, ...]:
         found.append(Wish(duty_of(Service.COMPACTION), plan_only=True))
     if LOG_COMPACT.read(options):
         found.append(Wish(duty_of(Service.LOG_COMPACTION)))
+    if CLUSTER.read(options):
+        found.append(Wish(duty_of(Service.CLUSTERING)))
+    elif SCHEDULE_CLUSTER.read(options):
+        found.append(Wish(duty_of(Service.CLUSTERING), plan_only=True))
     if CLEAN.read(options):
         found.append(Wish(duty_of(Service.CLEANING)))
     if ARCHIVE.read(options):

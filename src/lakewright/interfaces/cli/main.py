@@ -16,6 +16,7 @@ from lakewright.interfaces.cli import (
     services,
     sql,
     tables,
+    upgrades,
 )
 from lakewright.interfaces.cli.logs import LogFormat, configure
 from lakewright.interfaces.cli.output import plain
@@ -31,10 +32,13 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 tables.app.command("disable-metadata")(metadata.disable_metadata_)
+tables.app.command("upgrade")(upgrades.upgrade)
+tables.app.command("downgrade")(upgrades.downgrade)
 app.add_typer(tables.app, name="table")
 for verb in tables.TOP_LEVEL:
     app.command(verb.__name__.rstrip("_"))(verb)
 app.command("compact")(services.compact)
+app.command("cluster")(services.cluster)
 app.command("clean")(services.clean)
 app.command("archive")(services.archive)
 tables.app.command("log-compact")(services.log_compact)

@@ -47,7 +47,7 @@ def run(
         Output, typer.Option("--output", "-o", help="Lines of text, of JSON, or of CSV.")
     ] = Output.table,
 ) -> None:
-    """Finish what others deserted, then compact, clean and archive what is due; again and again.
+    """Finish what others deserted, then compact, cluster, clean and archive what is due; again.
 
     Each table says which services by its property lakewright.services. A signal (Ctrl-C, TERM)
     ends it after the service under way, a second one at once; either leaves a sound table. With

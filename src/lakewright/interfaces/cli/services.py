@@ -1,4 +1,4 @@
-"""Commands that keep a table fast and small: compact, log-compact, clean, archive."""
+"""Commands that keep a table fast and small: compact, log-compact, cluster, clean, archive."""
 
 from typing import Annotated
 
@@ -87,6 +87,55 @@ def log_compact(
         emit_plan(made, output, nothing=f"{path}: no slice has logs enough", limit=limit)
         return
     result = table.log_compact(plan, partitions=partition, instant=instant, options=options)
+    emit_result(result, output)
+
+
+def cluster(
+    path: Path,
+    partition: Partitions = None,
+    plan: PlanAt = None,
+    instant: At = None,
+    sort_by: Annotated[
+        str | None, typer.Option("--sort-by", help="Columns to sort rows by, commas between.")
+    ] = None,
+    layout: Annotated[str | None, typer.Option(help="linear, zorder or hilbert.")] = None,
+    target_size: Annotated[
+        int | None, typer.Option(min=1, help="About how many bytes the new files have.")
+    ] = None,
+    small_file: Annotated[
+        int | None, typer.Option(min=0, help="Below how many bytes a file is taken.")
+    ] = None,
+    option: Setting = None,
+    schedule: Schedule = False,
+    dry_run: DryRun = False,
+    limit: Limit = None,
+    output: As = Output.table,
+) -> None:
+    """Put small files together, or sort rows by columns; no row changes."""
+    table, options = open_table(path), settings_of(option)
+    if dry_run or schedule:
+        made = table.schedule_clustering(
+            partitions=partition,
+            instant=instant,
+            sort_by=sort_by,
+            layout=layout,
+            target_size=target_size,
+            small_file=small_file,
+            dry_run=dry_run,
+            options=options,
+        )
+        emit_plan(made, output, nothing=f"{path}: nothing to cluster", limit=limit)
+        return
+    result = table.cluster(
+        plan,
+        partitions=partition,
+        instant=instant,
+        sort_by=sort_by,
+        layout=layout,
+        target_size=target_size,
+        small_file=small_file,
+        options=options,
+    )
     emit_result(result, output)
 
 

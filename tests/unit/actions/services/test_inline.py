@@ -12,7 +12,7 @@ from lakewright.model.errors import InvalidOption
 from lakewright.model.instant import Action
 from lakewright.model.services import Outcome, Service
 from lakewright.timeline.locks.services_lock import services_lock
-from support.served import contents, rows, served_table
+from support.served import contents, rows, served_table, small_files
 
 COMPACT = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
 CLEAN = {
@@ -78,6 +78,20 @@ def test_one_after_the_other() -> None:
     assert told[1].counts.files_deleted > 0  # what the compaction before it superseded
     assert before < {*table.timeline.data()}
     assert table.fsck().ok
+
+
+def test_clustering_after_a_write() -> None:
+    table = small_files()
+    options = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "4"}
+    (told,) = table.bulk_insert(rows(7), options={**options, **CLEAN}).services
+    assert (told.service, told.outcome) == (Service.CLUSTERING, Outcome.DONE)
+    assert told.counts.files_read == 8 and told.counts.files_written == 2
+    alone = {**options, "hoodie.clustering.inline": "false"}
+    alone["hoodie.clustering.schedule.inline"] = "true"
+    alone["hoodie.clustering.inline.max.commits"] = "1"
+    (told,) = table.bulk_insert(rows(8), options=alone).services
+    assert (told.service, told.outcome) == (Service.CLUSTERING, Outcome.PLANNED)
+    assert [c.instant.is_completed for c in table.clusterings()] == [False, True]
 
 
 def test_archiving_after_a_write() -> None:

@@ -16,7 +16,7 @@ from lakewright.model.services import Outcome, Service, ServiceRun
 from lakewright.timeline import heartbeats
 from lakewright.timeline.locks.services_lock import services_lock
 from lakewright.timeline.storage_committer import StorageCommitter
-from support.served import contents, place, rows, served_table
+from support.served import contents, place, rows, served_table, small_files
 
 DUE = {
     "hoodie.compact.inline.max.delta.commits": "2",
@@ -41,6 +41,16 @@ def test_it_compacts_cleans_and_archives_what_is_due() -> None:
     assert contents(table) == before and table.fsck().ok
     again = ServicesRunner([table]).once()
     assert {t.outcome for t in again} <= {Outcome.NOT_DUE, Outcome.NOTHING}
+
+
+def test_it_clusters_where_the_table_asks_for_it() -> None:
+    table = small_files()
+    due = {"hoodie.clustering.inline.max.commits": "3"}
+    assert "clustering" not in {s for s, _ in outcomes(table.look_after(options=due))}
+    chosen = {"lakewright.services": "cleaning,clustering", **due}
+    told = table.look_after(options=chosen)
+    assert outcomes(told)[0] == ("clustering", "done")
+    assert [len(snapshot.file_slices) for snapshot in table.get_latest_snapshot()] == [1, 1]
 
 
 def test_settings_of_the_call_win_over_the_tables() -> None:

@@ -9,7 +9,7 @@ import pytest
 import lakewright as lw
 from lakewright.interfaces.sql.procedures.known import all_procedures, find_procedure
 from lakewright.model.errors import InstantNotFound, Invalid
-from support.served import contents, served_table
+from support.served import contents, served_table, small_files
 
 Rows = list[dict[str, Any]]
 Call = Callable[[str], Rows]
@@ -21,6 +21,15 @@ UPSTREAM = {
         "timestamp operation_size state",
     ),
     "show_compaction": ("table path limit", "timestamp operation_size state"),
+    "run_clustering": (
+        "table path predicate order show_involved_partition op order_strategy options instants "
+        "selected_partitions partition_regex_pattern limit",
+        "timestamp input_group_size state involved_partitions",
+    ),
+    "show_clustering": (
+        "table path limit show_involved_partition",
+        "timestamp input_group_size state involved_partitions",
+    ),
     "run_clean": (
         "table schedule_in_line clean_policy retain_commits hours_retained "
         "file_versions_retained trigger_strategy trigger_max_commits options",
@@ -177,6 +186,35 @@ def test_what_a_call_cannot_mean_is_refused(call: Call) -> None:
         call("rollback_to_savepoint(table => 'shop.t')")
     with pytest.raises(Invalid, match="no savepoint"):
         call("delete_savepoint(table => 'shop.t')")
+
+
+def test_clusterings(tmp_path: Path) -> None:
+    table = small_files(str(tmp_path / "t"))
+    before, lake = contents(table), lw.connect(tmp_path / "lake")
+    lake.register_table("t", table.path)
+
+    def call(text: str) -> Rows:
+        return lake.sql(f"CALL {text}").to_pylist()  # type: ignore[union-attr]
+
+    (planned,) = call(
+        "run_clustering(table => 't', op => 'schedule', predicate => \"p = 'y'\", order => 'n', "
+        "show_involved_partition => true)"
+    )
+    assert (planned["state"], planned["involved_partitions"]) == ("REQUESTED", "p=y")
+    (other,) = call("run_clustering(table => 't', op => 'schedule', selected_partitions => 'p=x')")
+    assert other["involved_partitions"] == "*"
+    (done,) = call(f"run_clustering(table => 't', instants => '{planned['timestamp']}')")
+    assert (done["timestamp"], done["state"]) == (planned["timestamp"], "COMPLETED")
+    (rest,) = call("run_clustering(table => 't', op => 'execute')")
+    assert rest["timestamp"] == other["timestamp"]
+    shown = call("show_clustering('t', show_involved_partition => true)")
+    assert [s["involved_partitions"] for s in shown] == ["p=x", "p=y"]
+    assert call("run_clustering('t')") == []
+    assert contents(table) == before
+    with pytest.raises(Invalid, match="n is no partition column"):
+        call("run_clustering(table => 't', predicate => 'n > 1')")
+    with pytest.raises(Invalid, match="one of them"):
+        call("run_clustering(table => 't', predicate => \"p = 'y'\", selected_partitions => 'z')")
 
 
 def test_a_cleaning_is_run_and_shown(call: Call, table: lw.Table) -> None:
