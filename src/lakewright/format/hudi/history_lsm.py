@@ -208,8 +208,10 @@ def _push(
         heapq.heappush(heads, (entry.instant, order, entry, rows))
 
 
-def _rows(storage: Storage, path: str, after: str) -> Iterator[ArchivedInstant]:
-    columns = _SCHEMA.names[:5]
+def _rows(
+    storage: Storage, path: str, after: str, *, bodies: bool = True
+) -> Iterator[ArchivedInstant]:
+    columns = _SCHEMA.names[: 5 if bodies else 3]
     try:
         with storage.open(path) as file:
             for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
@@ -217,7 +219,7 @@ def _rows(storage: Storage, path: str, after: str) -> Iterator[ArchivedInstant]:
                     raise _unreadable(path, "columns are missing")
                 for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     if row[0] is not None and row[0] > after:
-                        yield _archived(row, path)
+                        yield _archived(row if bodies else (*row, None, None), path)
     except NotFound as cause:
         raise _unreadable(path, "the manifest names it, but it is gone") from cause
     except (pa.ArrowException, OSError, ValueError, TypeError) as cause:
@@ -256,7 +258,7 @@ def append_lsm(
     deleted the active files.
     """
     manifest = _adopted(storage, folder)
-    known = {past.instant for past in _since(storage, folder, manifest, entries[0].instant)}
+    known = _known(storage, folder, manifest, entries[0].instant.requested)
     entries = [entry for entry in entries if entry.instant not in known]
     if not entries:
         return
@@ -285,11 +287,14 @@ def _adopted(storage: Storage, folder: str) -> Manifest:
     return _manifest(storage, folder, newest)
 
 
-def _since(
-    storage: Storage, folder: str, manifest: Manifest, first: Instant
-) -> Iterator[ArchivedInstant]:
-    files = (file for file in manifest.files if first.requested <= file.last)
-    return _merged(storage, folder, sorted(files, key=_by_first), "")
+def _known(storage: Storage, folder: str, manifest: Manifest, first: str) -> set[Instant]:
+    """Return the instants of the files that reach to ``first`` or beyond; no bodies are read."""
+    return {
+        entry.instant
+        for file in manifest.files
+        if first <= file.last
+        for entry in _rows(storage, f"{folder}/{file.name}", "", bodies=False)
+    }
 
 
 def _name(first: str, last: str, level: int) -> str:
