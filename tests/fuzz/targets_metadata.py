@@ -38,6 +38,7 @@ from lakewright.model import schema as s
 from lakewright.model.instant import Action, Instant, State
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
+from lakewright.table.pins import decode_pin
 
 T1, T2 = "20261115103313001", "20261115103314041"
 FOLDER = ".hoodie/timeline/history"
@@ -200,12 +201,14 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "partition_metadata": decoder(decode_partition_metadata),
     "index_defs": decoder(decode_index_defs),
     "hashing_config": decoder(decode_hashing_config),
+    "pin": decoder(decode_pin),
     "archived_entry": archived_entry,
     "archive_log": archive_log,
     "archive_manifest": lsm_manifest,
     "archive_file": lsm_file,
 }
 SEEDS: dict[str, list[bytes]] = {
+    "pin": [b'{"id": "a", "until": 1.5, "why": "undo", "files": {"dt=1": ["x", "y"], "": []}}'],
     "properties": [
         b"".join(f"{k}={v}\n".encode() for k, v in PROPERTIES.items()),
         b"#c\n!d\na\\ b : c\\\n  d\\u00e9\n" + b"hoodie.table.name=x\nhoodie.table.version=6\n",

@@ -19,6 +19,8 @@ PINS_FOLDER = ".hoodie/.lakewright/pins"
 
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}", re.ASCII)
 _NONE: frozenset[str] = frozenset()
+#: Beyond every moment; what is no number is not below it.
+_FOREVER = 1e15
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def list_pins(storage: Storage) -> Iterator[Pin]:
                 data = storage.read(file.path)
             except NotFound:
                 continue  # dropped since it was listed
-            yield _pin(data, file.path)
+            yield decode_pin(data, file.path)
 
 
 def load_pins(storage: Storage, now: float) -> Pins:
@@ -100,10 +102,11 @@ def _path(id: str) -> str:
     return f"{PINS_FOLDER}/{id}.json"
 
 
-def _pin(data: bytes, path: str) -> Pin:
+def decode_pin(data: bytes, path: str) -> Pin:
+    """Read the body of a pin."""
     try:
         body = json.loads(data)
-    except ValueError as cause:
+    except (ValueError, RecursionError) as cause:
         raise _damaged(path, str(cause)) from cause
     match body:
         case {
@@ -111,7 +114,7 @@ def _pin(data: bytes, path: str) -> Pin:
             "until": int() | float() as until,
             "why": str(why),
             "files": dict(files),
-        } if all(_is_names(names) for names in files.values()):
+        } if abs(until) < _FOREVER and all(_is_names(names) for names in files.values()):
             return Pin(id, float(until), why, {p: frozenset(names) for p, names in files.items()})
         case _:
             raise _damaged(path, "id, until, why and files are expected")
