@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 from lakewright.model.version import VERSION
 
 if TYPE_CHECKING:
+    from lakewright.actions.services.plan import ServicePlan
     from lakewright.api.creating import create_table
     from lakewright.api.lake import Lake
     from lakewright.api.opening import open_table
+    from lakewright.api.runner import ServicesRunner
     from lakewright.api.scan import Scan
     from lakewright.api.table import Table
     from lakewright.interfaces.entry import connect
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
         Unsupported,
     )
     from lakewright.model.expression.build import col, lit
+    from lakewright.model.services import ServiceResult, ServiceRun
     from lakewright.model.writing import Operation, PartitionWritten, WriteResult
     from lakewright.table.merge.merger import RecordMerger, register_merger
 
@@ -55,6 +58,7 @@ _HOME = {
     "connect": "interfaces.entry",
     "create_table": "api.creating",
     "open_table": "api.opening",
+    "ServicesRunner": "api.runner",
     "Scan": "api.scan",
     "Table": "api.table",
     "AlreadyExists": "model.errors",
@@ -77,6 +81,9 @@ _HOME = {
     "Unsupported": "model.errors",
     "col": "model.expression.build",
     "lit": "model.expression.build",
+    "ServicePlan": "actions.services.plan",
+    "ServiceResult": "model.services",
+    "ServiceRun": "model.services",
     "Operation": "model.writing",
     "PartitionWritten": "model.writing",
     "WriteResult": "model.writing",
@@ -96,6 +103,10 @@ __all__ = [  # noqa: RUF022 - the order of the guide: doors first, then nouns, t
     "PartitionWritten",
     "RecordMerger",
     "Scan",
+    "ServicePlan",
+    "ServiceResult",
+    "ServiceRun",
+    "ServicesRunner",
     "Table",
     "WriteResult",
     "AlreadyExists",

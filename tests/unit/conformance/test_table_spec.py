@@ -250,6 +250,28 @@ def test_a_table_is_written_at_an_instant(tmp_path: Path) -> None:
     assert rows == [{"id": 2, "n": 3}, {"id": 3, "n": 3}]
 
 
+def test_services_are_scheduled_and_carried_out(tmp_path: Path) -> None:
+    table = lw.create_table(
+        tmp_path / "t", schema="id bigint, n int", key="id", type="MERGE_ON_READ"
+    )
+    assert table.schedule_compaction() is None  # the plan is optional
+    for n in range(3):
+        table.upsert([{"id": 1, "n": n}])
+    times = [f"2999010100000{number}000" for number in range(3)]
+    compaction = table.schedule_compaction(instant=times[0])
+    assert compaction is not None
+    compacted = table.compact(compaction)
+    clustering = table.schedule_clustering(instant=times[1], sort_by=["n"])
+    assert clustering is not None
+    clustered = table.cluster(clustering)
+    cleaning = table.schedule_cleaning(instant=times[2], policy="versions", retain=1)
+    assert cleaning is not None
+    cleaned = table.clean(cleaning)
+    done = [r.instant.requested for r in (compacted, clustered, cleaned) if r.instant]
+    assert done == times and cleaned.total.files_deleted > 0
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "n": 2}]
+
+
 def test_a_catalog_creates_loads_and_drops(tmp_path: Path) -> None:
     lake = lw.connect(tmp_path)
     made = lake.create_table("shop.orders", schema="id string, ts long", key="id", order_by="ts")
