@@ -70,6 +70,8 @@ def carry_out(
 
 def _items(plan: CompactionPlan, visible: Visibility) -> Iterator[CompactWork]:
     for operation in plan.operations:
+        if operation.file_id in visible.replaced.get(operation.partition, {}):
+            continue  # the group is gone since, and its files may be
         metrics = operation.metrics
         size = int(metrics.get("TOTAL_IO_MB", 0.0)) << 20
         size += int(metrics.get("TOTAL_LOG_FILES_SIZE", 0.0))

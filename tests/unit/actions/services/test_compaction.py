@@ -393,6 +393,17 @@ def test_one_that_fails_leaves_the_plan(table: Table, monkeypatch: pytest.Monkey
     assert rows(table) == before == by_hudi(table)
 
 
+def test_groups_that_were_replaced_since_are_passed_over(modern: Table) -> None:
+    history(modern)
+    plan = plan_of(modern)
+    modern.delete_partitions(["p=a"])
+    for file in Path(modern.path).glob("p=a/*.parquet"):
+        file.unlink()  # as a cleaner of other software may leave it
+    done = run(modern, plan)
+    assert set(done.partitions) == {"p=b", "p=c"}
+    assert [row["id"] for row in rows(modern)] == ["b1", "b2", "d1"]
+
+
 def test_plans_that_are_worked_on_are_left_alone(table: Table) -> None:
     history(table)
     before = rows(table)
