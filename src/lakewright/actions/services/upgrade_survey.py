@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from lakewright.actions.disable_metadata import find_metadata
+from lakewright.actions.services.compaction_scope import partitions_with_logs
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.slices import list_slices
 from lakewright.actions.services.upgrade_logs import plan_renames
@@ -86,7 +87,8 @@ def slices_with_logs(state: TableState) -> Iterator[int]:
     """Stream, for every newest slice that has logs, how many."""
     if not state.timeline.instants:
         return
-    for _, pieces in list_slices(state):
+    known = partitions_with_logs(state.timeline)
+    for _, pieces in list_slices(state, None if known is None else sorted(known)):
         yield from (len(piece.logs) for piece in pieces if piece.logs)
 
 

@@ -98,7 +98,8 @@ def upgrade(work: Servicing, version: int) -> UpgradeResult:
             return replace(done, from_version=before, compactions=compactions)
         work = _fresh(work)
     raise Conflict(
-        f"Writes to {work.name} kept coming while its logs were compacted.",
+        f"{work.name} still has logs after {_ATTEMPTS} compactions: writes kept coming, or some "
+        "logs cannot be merged, which the log tells.",
         next_step="Stop its writers, and run the same again.",
         table=work.name,
     )
