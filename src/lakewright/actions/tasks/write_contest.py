@@ -13,11 +13,14 @@ from lakewright.actions.tasks.write_spec import GroupWork
 from lakewright.format.hudi.base_write import (
     key_bounds,
 )
-from lakewright.model.schema import RECORD_KEY
+from lakewright.model.schema import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
 from lakewright.table.merge import ordering as order
 from lakewright.table.merge.combine import incoming_deletes, ordering_columns
 from lakewright.table.merge.policy import MergePolicy
 from lakewright.table.merge.winners import Flags, Places
+
+#: Stored rows that are told of at a time, each with a copy of what took its place.
+_TOLD_ROWS = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,8 @@ class Contest:
 
         So no more stored rows are held than rows came in, but for keys that are stored twice.
         """
-        old = pa.Table.from_batches([batch.take(pa.array(rows))])
+        kept = [n for n in batch.schema.names if n not in (COMMIT_TIME, COMMIT_SEQNO)]
+        old = pa.Table.from_batches([batch.select(kept).take(pa.array(rows))])
         by_row = which < self._count
         if not by_row.all():
             changes.deleted(old.filter(pa.array(~by_row)))
@@ -117,16 +121,19 @@ class Contest:
         """Tell what became of the stored rows that gave way, and which rows are new."""
         if self._rows is None:
             return
-        if self._beaten:
-            old = pa.concat_tables([rows for rows, _ in self._beaten])
-            which = np.concatenate([places for _, places in self._beaten])
-            first = np.zeros(len(which), bool)
-            first[np.unique(which, return_index=True)[1]] = True
-            # Of a key that was stored twice one row is replaced, and the other is gone.
-            replaced = first & ~self._lost[which] & ~self._deletes[which]
-            changes.deleted(old.filter(pa.array(~replaced)))
-            after = self._rows.take(pa.array(which[replaced]))
-            changes.updated(old.filter(pa.array(replaced)), after)
+        settled = self._lost | self._deletes
+        while self._beaten:
+            rows, places = self._beaten.pop(0)
+            for start in range(0, len(places), _TOLD_ROWS):
+                old, which = rows.slice(start, _TOLD_ROWS), places[start : start + _TOLD_ROWS]
+                first = np.zeros(len(which), bool)
+                first[np.unique(which, return_index=True)[1]] = True
+                # Of a key that was stored twice one row is replaced, and the other is gone.
+                replaced = first & ~settled[which]
+                settled[which] = True
+                changes.deleted(old.filter(pa.array(~replaced)))
+                after = self._rows.take(pa.array(which[replaced]))
+                changes.updated(old.filter(pa.array(replaced)), after)
         new = ~self._met[: self._count] & ~self._deletes[: self._count]
         changes.inserted(self._rows.filter(pa.array(new)))
 
