@@ -2,6 +2,9 @@
 
 import time
 from dataclasses import dataclass, replace
+from itertools import chain, islice
+
+import pyarrow as pa
 
 from lakewright.actions.executor import Attempt
 from lakewright.actions.tasks.service_spec import ServiceSpec
@@ -50,8 +53,12 @@ def compact_group(spec: ServiceSpec, work: CompactWork, attempt: Attempt) -> Com
     reader = slice_reader(spec).project(rewritten_columns(spec))
     kind = MarkerKind.CREATE if piece.base is None else MarkerKind.MERGE
     with new_file(spec, path, partition, kind, partition_known=True) as sink:
-        file = base_spec(spec, partition, name, attempt.task, None)
-        written = write_base(sink, reader.open(piece, counts), file)
+        batches = reader.open(piece, counts)
+        # The first rows of the first file decide which columns get a dictionary, in all of them.
+        first = list(islice(batches, 1))
+        seen = pa.Table.from_batches(first) if first else None
+        file = base_spec(spec, partition, name, attempt.task, seen)
+        written = write_base(sink, chain(first, batches), file)
         size = sink.tell()
     stat = WriteStat(
         file_id=piece.group.file_id,
