@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import services_clean
 from peers import peers
 
 ROOT = Path(__file__).parents[1]
@@ -24,7 +25,7 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- bench/services.py begin -->", "<!-- bench/services.py end -->"
 JARS = ("hudi-spark3.5-bundle_2.12-1.2.0.jar", "iceberg-spark-runtime-3.5_2.12-1.11.0.jar")
 #: By part: the peer, and how many times faster ours must be.
-TARGETS = {"compaction": {"Hudi": 5.0, "Iceberg": 1.0}}
+TARGETS = {"compaction": {"Hudi": 5.0, "Iceberg": 1.0}, "cleaning": {"Hudi": 5.0}}
 
 
 def in_spark(python: str, options: argparse.Namespace, jars: list[Path]) -> dict[str, Any]:
@@ -83,7 +84,8 @@ def main() -> None:
     if python is None:
         raise SystemExit("there is no environment with PySpark 3.5 on this machine")
     found = in_spark(python, options, jars)
-    page = "\n".join([*lines(found), "", *judge(found)])
+    alone = services_clean.lines() if "cleaning" in options.only else ()
+    page = "\n".join([*lines(found), "", *judge(found), "", *alone])
     print(page)
     if options.write:
         stored = PAGE.read_text()

@@ -27,6 +27,7 @@ from lakewright.table.state import open_state
 from lakewright.timeline.storage_committer import StorageCommitter
 from lakewright.timeline.storage_upkeep import StorageUpkeep
 from peers import session
+from services_clean import Cleanings
 from steps import Step, by_turns, one
 from write_rows import TINY_BASE, write_rows
 from write_spark import Bench, Variant, forget, linked, ready
@@ -46,7 +47,7 @@ class Services:
     """Tables that have been written to, as services find them."""
 
     def __init__(self, spark: SparkSession, folder: Path, rows: int, peers: set[str]) -> None:
-        self.spark = spark
+        self.spark, self.peers = spark, peers
         self.bench = Bench(spark, folder, write_rows(folder, rows), peers)
 
     # ------------------------------------------------------------------ compaction
@@ -64,6 +65,10 @@ class Services:
             for name, (table, run) in runs.items()
             if table in self.bench.variants
         }
+
+    def cleanings(self) -> dict[str, Step]:
+        """A table of many file groups, some of which have old versions."""
+        return Cleanings(self.spark, self.bench.work).steps(self.peers)
 
     def work(self, path: Path, *, on_spark: bool = False) -> Servicing:
         """Return what a service of ours works with."""
@@ -111,7 +116,10 @@ class Services:
 
 
 #: Each part of the benchmark: the steps that are compared with each other.
-PARTS: dict[str, Callable[[Services], dict[str, Step]]] = {"compaction": Services.compactions}
+PARTS: dict[str, Callable[[Services], dict[str, Step]]] = {
+    "compaction": Services.compactions,
+    "cleaning": Services.cleanings,
+}
 
 
 def timed(spark: SparkSession, options: argparse.Namespace, peers: set[str]) -> dict[str, Any]:
