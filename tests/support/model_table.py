@@ -126,10 +126,16 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a slot holds: the version in the base file, and the last word of the logs."""
+    """What a slot holds: the version in the base file, and the last word of the logs.
+
+    ``plan`` names the merging that is planned for its group, ``since`` is the last word of the
+    logs that came after the plan was made.
+    """
 
     base: Stored | None = None
     log: Stored | None = None
+    plan: str | None = None
+    since: Stored | None = None
 
 
 @dataclass(slots=True)
@@ -139,13 +145,17 @@ class ModelTable:
     kind: Kind
     groups: Callable[[], set[Group]] = set
     slots: dict[Slot, Place] = field(default_factory=dict)
+    #: The buckets that a merging is planned for.
+    planned: dict[Group, str] = field(default_factory=dict)
 
     # ------------------------------------------------------------------------------ reading
 
     def visible(self, slot: Slot) -> Stored | None:
         place = self.slots.get(slot)
-        if place is None:
-            return None
+        return None if place is None else self.shown(place)
+
+    def shown(self, place: Place) -> Stored | None:
+        """The version that a reader finds."""
         base, log = place.base, place.log
         if log is None:
             return base
@@ -227,14 +237,17 @@ class ModelTable:
 
     def overwrite(self, rows: Sequence[Values], instant: str, *, whole: bool = False) -> None:
         gone = {self.kind.partition(row) for row in rows}
-        self.slots = {} if whole else {k: v for k, v in self.slots.items() if k[0] not in gone}
+        self._drop({k[0] for k in (*self.slots, *self.planned)} if whole else gone)
         for slot, row in self.combined(rows).items():
             if not row.get(DELETED):
                 self.slots[slot] = Place(base=Stored(row, instant))
 
     def delete_partitions(self, partitions: Iterable[str]) -> None:
-        gone = set(partitions)
+        self._drop(set(partitions))
+
+    def _drop(self, gone: set[str]) -> None:
         self.slots = {k: v for k, v in self.slots.items() if k[0] not in gone}
+        self.planned = {k: v for k, v in self.planned.items() if k[0] not in gone}
 
     def compact(self) -> None:
         """Logs are merged into base files, or files written anew: deletes leave no trace."""
@@ -245,12 +258,36 @@ class ModelTable:
     def _merge(self, slot: Slot, record: Stored, groups: set[Group]) -> None:
         place = self.slots.get(slot, Place())
         if self._is_logged(slot, place, groups):
-            self.slots[slot] = Place(place.base, self._folded(place.log, record))
+            plan = place.plan or (self.planned.get(self.kind.group(slot)) if self.planned else None)
+            log, since = (self._folded(held, record) for held in (place.log, place.since))
+            self.slots[slot] = Place(place.base, log, plan, since)
             return
         stored = place.base
         if stored is not None and not record.hard and self._beats(stored, record):
             return
         self.slots[slot] = Place(base=None if record.deletes else record)
+
+    def plan_merging(self, plan: str, slots: Iterable[Slot], groups: Iterable[Group]) -> None:
+        """Say that these slots, and what their buckets get from now on, will be merged."""
+        for slot in slots:
+            place = self.slots[slot]
+            self.slots[slot] = Place(place.base, place.log, plan)
+        self.planned |= dict.fromkeys(groups, plan)
+
+    def merged(self, plans: Mapping[str, Mapping[Slot, Stored]]) -> "ModelTable":
+        """The table with these plans carried out; each tells what it makes of its slots."""
+        slots: dict[Slot, Place] = {}
+        for slot, place in self.slots.items():
+            if place.plan in plans:
+                place = Place(plans[place.plan].get(slot), place.since)
+                if place == Place():
+                    continue
+            slots[slot] = place
+        planned = {group: plan for group, plan in self.planned.items() if plan not in plans}
+        return ModelTable(self.kind, self.groups, slots, planned)
+
+    def copy(self) -> "ModelTable":
+        return ModelTable(self.kind, self.groups, dict(self.slots), dict(self.planned))
 
     def _is_logged(self, slot: Slot, place: Place, groups: set[Group]) -> bool:
         if not self.kind.mor:

@@ -17,7 +17,7 @@ from pathlib import Path
 from lakewright.api.table import Table
 from lakewright.storage.open import open_storage
 from support.faulty_storage import WRITING, Fault, FaultyStorage
-from support.write_scenarios import act
+from support.service_scenarios import act
 
 CHANGING = WRITING | {"ensure_folder"}
 

@@ -562,12 +562,16 @@ class WriteMachine(RuleBasedStateMachine):
 
     def _found_out(self, expect: Callable[[ModelTable, str], None]) -> None:
         """A failed write did nothing, unless the caller was told that nobody knows."""
-        known = {instant.requested for instant, _ in self.past}
-        news = [i for i in self.table.timeline.data() if i.requested not in known]
+        news = self._news()
         assert len(news) <= self.unknown, f"told to have failed, but done: {news}"
         for instant in news:
             expect(self.model, instant.requested)
             self.past.append((instant, self.model.rows()))
+
+    def _news(self) -> list[Any]:
+        """The writes on the timeline that the model does not know of."""
+        known = {instant.requested for instant, _ in self.past}
+        return [i for i in self.table.timeline.data() if i.requested not in known]
 
     def check_counts(self, result: WriteResult, before: Mapping[Any, Stored]) -> None:
         """The numbers that the caller is told are those of the model."""

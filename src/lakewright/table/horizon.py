@@ -1,12 +1,13 @@
 """What a reading may see: from the timeline to a ``Visibility``, and where history ends."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from lakewright.format.hudi.metadata.clean import CleanMetadata
+from lakewright.format.hudi.metadata.clean import CleanMetadata, CleanPlan
 from lakewright.format.hudi.metadata.compaction import CompactionPlan
 from lakewright.format.hudi.metadata.restore import RestorePlan
 from lakewright.model.errors import HistoryGone, InstantNotFound
-from lakewright.model.instant import BEGINNING, Action, Instant
+from lakewright.model.instant import BEGINNING, Action, Instant, State
 from lakewright.model.table import TableType
 from lakewright.table.state import TableState
 from lakewright.table.visibility import Visibility
@@ -62,13 +63,35 @@ READABLE_FROM = "lakewright.readable-from"
 def earliest_retained(timeline: TimelineView) -> str | None:
     """The first instant whose files the last cleaning kept; None where nothing bounds it.
 
-    A restore after the cleaning made sure that the files of its target are there.
+    A cleaning that is under way counts: it may have deleted already. Whoever takes writes back
+    after a cleaning makes sure that the files of the earlier state are there.
     """
     body = last_cleaning(timeline)
-    if body is None:
-        return None
-    first = max(body.earliest_to_retain, body.extra.get(READABLE_FROM, ""))
-    return min((first, *_restored_since(timeline, body.start))) if first else None
+    kept = [_kept_by_unfinished(timeline)]
+    if body is not None:
+        first = max(body.earliest_to_retain, body.extra.get(READABLE_FROM, ""))
+        if first:
+            first = _standing(timeline, first)
+            kept.append(min((first, *_restored_since(timeline, body.start))))
+    return max(kept) or None
+
+
+def _kept_by_unfinished(timeline: TimelineView) -> str:
+    first = ""
+    for instant in timeline.by_action(Action.CLEAN):
+        plan = timeline.plan(instant) if instant.state is State.INFLIGHT else None
+        if isinstance(plan, CleanPlan):
+            bound = plan.earliest_to_retain
+            kept = "" if bound is None else bound.timestamp
+            first = max(first, kept, plan.extra.get(READABLE_FROM, ""))
+    return first
+
+
+def _standing(timeline: TimelineView, first: str) -> str:
+    """Return the write before one that has been rolled back: it is the first that stands."""
+    times = [i.requested for i in timeline.data()]
+    place = bisect_left(times, first)
+    return first if first in times[place : place + 1] or not place else times[place - 1]
 
 
 def last_cleaning(timeline: TimelineView) -> CleanMetadata | None:
@@ -89,15 +112,21 @@ def _restored_since(timeline: TimelineView, cleaning: str) -> Iterator[str]:
 
 
 def check_retained(timeline: TimelineView, as_of: str) -> None:
-    """Refuse a time whose files may have been cleaned away."""
-    first = earliest_retained(timeline)
-    if first is not None and whole_second(as_of) < first:
-        raise HistoryGone(
-            f"the files of {as_of} were cleaned away: the last cleaning kept {first} and later.",
-            next_step=f"Read as of {first} or later, or retain more commits when cleaning.",
-            as_of=as_of,
-            earliest=first,
-        )
+    """Refuse a time whose files may have been cleaned away; those of a savepoint are kept."""
+    first, moment = earliest_retained(timeline), whole_second(as_of)
+    if first is None or moment >= first or _is_saved(timeline, moment):
+        return
+    raise HistoryGone(
+        f"the files of {as_of} were cleaned away: the last cleaning kept {first} and later.",
+        next_step=f"Read as of {first} or later, or retain more commits when cleaning.",
+        as_of=as_of,
+        earliest=first,
+    )
+
+
+def _is_saved(timeline: TimelineView, moment: str) -> bool:
+    saved = timeline.by_action(Action.SAVEPOINT)
+    return any(i.is_completed and i.requested == moment for i in saved)
 
 
 def _visibility(state: TableState, as_of: str | None, upto: str | None) -> Visibility:

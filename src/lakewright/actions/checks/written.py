@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakewright.actions.checks.findings import Findings
+from lakewright.actions.services.clean_draft import paths_of
 from lakewright.format.hudi.history import read_history
-from lakewright.format.hudi.metadata.clean import CleanMetadata, decode_clean
+from lakewright.format.hudi.metadata.clean import CleanMetadata, CleanPlan, decode_clean
 from lakewright.format.hudi.metadata.commit import WriteStat
 from lakewright.format.hudi.metadata.compaction import CompactionPlan
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
@@ -145,8 +146,17 @@ def _planned(plan: object) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _deleted(state: TableState, findings: Findings) -> Iterator[tuple[str, str]]:
-    """Yield the files that cleanings, rollbacks and restores deleted, archived ones included."""
+    """Yield the files that cleanings, rollbacks and restores deleted, archived ones included.
+
+    Of a cleaning that is not finished, those count that it is going to delete.
+    """
     timeline = state.timeline
+    for instant in timeline.pending():
+        with findings.reading("plan", f"{state.config.timeline_folder}/{instant}"):
+            plan = timeline.plan(instant) if instant.action is Action.CLEAN else None
+            if isinstance(plan, CleanPlan):
+                for partition, names in paths_of(plan):
+                    yield from ((partition, name) for name in names)
     for instant in timeline.completed():
         with findings.reading("body", f"{state.config.timeline_folder}/{instant}"):
             if instant.action in (Action.CLEAN, Action.ROLLBACK, Action.RESTORE):
