@@ -93,6 +93,7 @@ def test_both_tell_the_same_changes(hudi_spark: Any, tmp_path: Path, kind: Kind,
     path = tmp_path / "t"
     table = create(path, kind, properties={ENABLED: "true", MODE: mode.lower()})
     table.insert([row(kind, name, "oslo", 5, n) for n, name in enumerate("abcd")])
+    table.insert([row(kind, "z", "oslo", 5, 9)])  # into a small base file without logs
     table.upsert([row(kind, "a", "oslo", 6, 10), row(kind, "b", "oslo", 4, 11)])
     table.upsert([row(kind, "c", "oslo", 7, None), row(kind, "e", "lima", 5, 12)])
     middle = table.delete("id = 'a'").instant

@@ -283,3 +283,28 @@ def test_change_files_go_with_their_slices(tmp_path: Path) -> None:
     with pytest.raises(lw.HistoryGone):
         table.changes(instants[0].completed).to_arrow()
     assert table.fsck(deep=True).ok
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_what_is_taken_back_takes_its_change_files_along(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "t"
+    table = lw.create_table(
+        path, schema="id string, n long", key="id", version=version, properties={ENABLED: "true"}
+    )
+    table.insert([{"id": name, "n": 1} for name in "abc"])
+    table.upsert([{"id": "a", "n": 2}])
+    kept = {file.name for file in path.rglob(".*.cdc")}
+    assert len(kept) == 1
+    before = table.changes().to_arrow().to_pylist()
+    goal = table.timeline.data()[-1]
+    last = table.upsert([{"id": "b", "n": 3}]).instant
+    assert last is not None
+    table.rollback(last.requested)
+    assert {file.name for file in path.rglob(".*.cdc")} == kept
+    table.upsert([{"id": "b", "n": 4, "more": "new"}])
+    table.delete("id = 'c'")
+    assert [change[0] for change in ops(table)] == ["d"]
+    table.restore(goal.requested)
+    assert {file.name for file in path.rglob(".*.cdc")} == kept
+    assert table.changes().to_arrow().to_pylist() == before
+    assert table.fsck(deep=True).ok
