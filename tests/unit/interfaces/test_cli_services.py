@@ -96,8 +96,15 @@ def test_a_cleaning_is_planned_for_others(table: lw.Table) -> None:
     table.compact()
     how = ("clean", table.path, "--option", "hoodie.clean.policy=KEEP_LATEST_FILE_VERSIONS")
     plan = told(*how, "--option", "hoodie.clean.fileversions.retained=1", "--schedule")
-    done = told("clean", table.path, "--plan", str(plan["instant"]), "--apply")
+    waiting = ("clean", table.path, "--plan", str(plan["instant"]))
+    lines = run(*waiting).strip().splitlines()
+    assert lines[0] == "this is a plan: nothing is changed" and ".parquet" in "".join(lines)
+    assert lines[-1] == " ".join(("lakewright", *waiting, "--apply"))
+    assert len(json.loads(run(*waiting, "-o", "json"))) == plan["files"]
+    done = told(*waiting, "--apply")
     assert done["instant"] == plan["instant"]
+    with pytest.raises(InstantNotFound, match="waits"):
+        run(*waiting)
 
 
 def test_archive(tmp_path: Path) -> None:

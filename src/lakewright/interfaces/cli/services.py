@@ -23,7 +23,8 @@ from lakewright.interfaces.cli.plans import (
     say_how,
     settings_of,
 )
-from lakewright.interfaces.cli.wiring import open_table
+from lakewright.interfaces.cli.wiring import Table, open_table
+from lakewright.model.errors import InstantNotFound
 
 
 def compact(
@@ -164,6 +165,10 @@ def clean(
         made = table.schedule_cleaning(policy=policy, retain=retain, grace=grace, options=options)
         emit_plan(made, output, nothing=nothing, limit=limit)
     elif is_plan_only(dry_run=dry_run, apply=apply, output=output):
+        if plan is not None:
+            _show_waiting(table, plan, output)
+            say_how(context, output=output)
+            return
         made = table.schedule_cleaning(
             policy=policy, retain=retain, grace=grace, dry_run=True, options=options
         )
@@ -173,6 +178,19 @@ def clean(
     else:
         result = table.clean(plan, policy=policy, retain=retain, grace=grace, options=options)
         emit_result(result, output)
+
+
+def _show_waiting(table: Table, plan: str, output: Output) -> None:
+    """Print a plan that waits on the timeline: the files that it deletes."""
+    found = (c.plan for c in table.cleanings() if c.instant.requested == plan and c.done is None)
+    waiting = next(found, None)
+    if waiting is None:
+        raise InstantNotFound(
+            f"no cleaning {plan} waits.", next_step="See `lakewright timeline`.", instant=plan
+        )
+    files = ((path, file) for path, some in sorted(waiting.files.items()) for file in some)
+    rows = ({"partition": path, "file": (f.path or "").rpartition("/")[2]} for path, f in files)
+    emit(("partition", "file"), rows, output, title=f"cleaning {plan}, {waiting.policy}")
 
 
 def archive(

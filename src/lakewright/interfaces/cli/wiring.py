@@ -7,6 +7,7 @@ import pyarrow as pa
 from lakewright.actions.disable_metadata import disable_metadata, find_metadata
 from lakewright.api.opening import open_table
 from lakewright.api.runner import ServicesRunner
+from lakewright.api.table import Table
 from lakewright.format.hudi.properties import load_properties
 from lakewright.interfaces.entry import connect
 from lakewright.interfaces.sql.run import SqlStatements
@@ -17,6 +18,7 @@ from lakewright.timeline.locks.port import TableLock
 
 __all__ = [
     "ServicesRunner",
+    "Table",
     "connect",
     "disable_metadata",
     "find_metadata",
