@@ -3,11 +3,12 @@
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from lakewright.actions.services.clean_choice import Shield, is_data_file
 from lakewright.actions.services.clean_draft import paths_of
+from lakewright.actions.services.clean_scope import PINS, SAVEPOINTS, noted, savepoints
 from lakewright.actions.services.clean_shield import shield_of
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.tasks.clean_files import Batch, Deleted, delete_batch
@@ -72,7 +73,9 @@ def carry_out(
             instant=instant.requested,
         )
     wanted = dict(_checked(plan, found))
-    kept = _held(state, found, wanted)
+    shield = shield_of(state.storage, view, time.time())
+    kept = _held(state, found, wanted, shield)
+    plan = replace(plan, extra=_extra(plan, view, shield))
     files = {p: tuple(n for n in names if n not in kept[p]) for p, names in wanted.items()}
     work.upkeep.start(found)
     failed = _delete(work, files)
@@ -135,11 +138,19 @@ def _checked(plan: CleanPlan, instant: Instant) -> Iterator[tuple[str, tuple[str
         yield partition, names
 
 
+def _extra(plan: CleanPlan, view: TimelineView, shield: Shield) -> Mapping[str, str]:
+    """Return what the record notes: the next cleaning looks again at what was held meanwhile."""
+    held = {
+        SAVEPOINTS: noted(plan.extra, SAVEPOINTS) | savepoints(view),
+        PINS: noted(plan.extra, PINS) | shield.pins.ids,
+    }
+    return {**plan.extra, **{key: ",".join(sorted(ids)) for key, ids in held.items() if ids}}
+
+
 def _held(
-    state: TableState, instant: Instant, wanted: Mapping[str, Sequence[str]]
+    state: TableState, instant: Instant, wanted: Mapping[str, Sequence[str]], shield: Shield
 ) -> Mapping[str, frozenset[str]]:
     """Return the names that must stay after all, by partition."""
-    shield = shield_of(state.storage, state.timeline, time.time())
     revived = any(
         i.requested > instant.requested
         for i in state.timeline.by_action(Action.ROLLBACK, Action.RESTORE)

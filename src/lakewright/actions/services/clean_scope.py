@@ -106,7 +106,8 @@ def scope_of(
         return Scope(None, reason or "")
     since, upto = last.earliest_to_retain, earliest.requested
     window = [i for i in view.data() if since <= i.requested < upto]
-    touched: set[str] = set()
+    # What could not be deleted then is tried again.
+    touched = {partition for partition, entry in last.partitions.items() if entry.failed}
     for _, body in view.commits(window):
         touched.update(body.write_stats, body.replaced)
     why = f"{len(window)} commits since the last cleaning"

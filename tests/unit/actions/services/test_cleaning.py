@@ -406,6 +406,15 @@ def test_what_is_saved_after_planning_stays(version: int) -> None:
     add_pin(table.storage, pin)
     clean(servicing(table.storage), planned.instant)
     assert files(table.storage) == bases("a", 1, 2, 3, 4, 5)
+    # The record says so: the next cleaning looks at all partitions once the holders are gone.
+    servicing(table.storage).upkeep.drop_savepoint(at(2))
+    versions(table, "b", 6, partition="dt=2")
+    clean(servicing(table.storage, **COMMITS_2))
+    assert files(table.storage) == bases("a", 1, 4, 5)
+    drop_pins(table.storage, "p")
+    versions(table, "b", 7, partition="dt=2")
+    clean(servicing(table.storage, **COMMITS_2))
+    assert files(table.storage) == bases("a", 5)
 
 
 def test_files_that_became_live_again_stay() -> None:
@@ -472,6 +481,21 @@ def test_a_file_that_the_store_refuses_to_delete_is_reported(version: int) -> No
     assert body.partitions["dt=1"].failed == (base_name("a", 2),)  # type: ignore[union-attr]
     assert files(table.storage) == bases("a", 2, 4)
     assert result.total.files_deleted == 2
+
+
+def test_what_was_refused_is_tried_again(version: int) -> None:
+    table = versions(TinyTable(version), "a", 1, 2, 3)
+    versions(table, "b", 4, 5, partition="dt=2")
+
+    def refused() -> BaseException:
+        return Denied("not now")
+
+    faults = [Fault("delete", at=n, path="dt=1/a", error=refused) for n in range(9)]
+    clean(servicing(FaultyStorage(table.storage, faults), **COMMITS_2))
+    assert files(table.storage) == bases("a", 1, 2, 3)
+    versions(table, "b", 6, partition="dt=2")
+    assert looked_at(table.storage, **COMMITS_2) == {"dt=1", "dt=2"}
+    assert files(table.storage) == bases("a", 3)
 
 
 def test_a_store_that_does_not_answer_leaves_the_rest_to_the_next(version: int) -> None:
