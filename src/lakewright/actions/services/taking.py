@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from lakewright.actions.services.servicing import Servicing
@@ -96,18 +96,12 @@ def first_free(
         with taken(work, plan, operation) as it:
             yield it
         return
-    for waiting in (i for i in work.state.timeline.pending() if i.action is action):
-        opened = taken(work, waiting, operation)
-        try:
-            it = opened.__enter__()
-        except Conflict:
-            continue  # somebody is at work on it, or has finished it meanwhile
-        try:
+    with ExitStack() as stack:
+        for waiting in (i for i in work.state.timeline.pending() if i.action is action):
+            try:
+                it = stack.enter_context(taken(work, waiting, operation))
+            except Conflict:
+                continue  # somebody is at work on it, or has finished it meanwhile
             yield it
-        except BaseException as error:
-            if not opened.__exit__(type(error), error, error.__traceback__):
-                raise
-        else:
-            opened.__exit__(None, None, None)
-        return
-    yield None
+            return
+        yield None
