@@ -7,6 +7,7 @@ together, the keys alone are read.
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO
 
 import pyarrow as pa
@@ -77,7 +78,7 @@ def copied(
 
 def _footers(spec: ServiceSpec, pieces: Sequence[FileSlice]) -> tuple[list[BaseFooter], str | None]:
     storage = spec.open_storage()
-    found = []
+    found: list[BaseFooter] = []
     for piece in pieces:
         base = piece.base
         if base is None or piece.logs:
@@ -132,18 +133,22 @@ class _Copy:
     def __call__(self, sink: IO[bytes], name: str) -> int:
         has_name = FILE_NAME in self._footers[0].schema.names
         replaced = OneValue(FILE_NAME, name) if has_name else None
-        values = dict(_shared(self._footers))
-        if has_name:
-            values |= self._key_values()
         sources = [self._source(footer) for footer in self._footers]
-        return splice(sink, sources, replaced, values)
+        # Row groups are copied within the kernel, while filters are put together here.
+        with ThreadPoolExecutor(1, thread_name_prefix="footer") as pool:
+            values = pool.submit(self._values, keyed=has_name)
+            return splice(sink, sources, replaced, values.result)
+
+    def _values(self, *, keyed: bool) -> Mapping[str, bytes]:
+        shared = {key: value.encode() for key, value in _shared(self._footers)}
+        return {**shared, **self._key_values()} if keyed else shared
 
     def _source(self, footer: BaseFooter) -> SpliceSource:
         return SpliceSource(
             footer.path, footer.raw, footer.size, lambda: self._storage.open(footer.path)
         )
 
-    def _key_values(self) -> Mapping[str, str]:
+    def _key_values(self) -> Mapping[str, bytes]:
         """Return bloom filter and key range of all keys."""
         bloom = _joined_bloom(self._footers)
         bounds: tuple[str, str] | None = None
@@ -153,9 +158,9 @@ class _Copy:
         else:
             for one in ranges:
                 bounds = wider_bounds(bounds, one)
-        found = {BLOOM_KIND: bloom.kind, BLOOM: bloom.encode()}
+        found = {BLOOM_KIND: bloom.kind.encode(), BLOOM: bloom.encoded()}
         if bounds is not None:
-            found |= {MIN_KEY: bounds[0], MAX_KEY: bounds[1]}
+            found |= {MIN_KEY: bounds[0].encode(), MAX_KEY: bounds[1].encode()}
         return found
 
     def _from_keys(self) -> tuple[BloomFilter, tuple[str, str] | None]:

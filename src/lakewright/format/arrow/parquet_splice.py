@@ -5,6 +5,7 @@ written anew. Page indexes go along; parquet's own bloom filters are left out.
 """
 
 import io
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -27,6 +28,8 @@ from lakewright.format.arrow.thrift_compact import (
     binary,
     join,
     join_list,
+    length_of,
+    list_start,
     packed,
     split,
     split_list,
@@ -37,6 +40,7 @@ from lakewright.model.errors import Corrupt
 
 _MAGIC = b"PAR1"
 _PIECE = 8 << 20
+_KERNEL_PIECE = 1 << 30
 _MOST_ORDINALS = 1 << 15
 _OPTIONAL = 1
 _BYTE_ARRAY = 6
@@ -60,6 +64,10 @@ class _Chunk:
 class _Column:
     PATH, UNCOMPRESSED, COMPRESSED, PAGES, INDEX_PAGE, DICTIONARY = 3, 6, 7, 9, 10, 11
     BLOOM, BLOOM_SIZE = 14, 15
+
+
+#: Sizes of a column chunk, and the fields of a row group that sum them.
+_SUMMED = {_Column.UNCOMPRESSED: _Group.BYTES, _Column.COMPRESSED: _Group.COMPRESSED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +113,12 @@ def splice(
     sink: IO[bytes],
     sources: Sequence[SpliceSource],
     replaced: OneValue | None,
-    values: Mapping[str, str],
+    values: Callable[[], Mapping[str, bytes]],
 ) -> int:
     """Write one file of all row groups of the sources, in their order; return its rows.
 
-    ``values`` are the key-values of its footer. The sources are such that ``why_apart`` has
-    nothing against them.
+    ``values`` returns the key-values of its footer, and is asked last. The sources are such that
+    ``why_apart`` has nothing against them.
     """
     writer = _Splice(sink, replaced)
     for source in sources:
@@ -120,7 +128,7 @@ def splice(
             raise Corrupt(
                 f"bad parquet footer of {source.path}: {cause}.", path=source.path
             ) from cause
-    return writer.finish(values)
+    return writer.finish(values())
 
 
 @dataclass(slots=True)
@@ -158,7 +166,7 @@ class _Splice:
             for raw in split_list(file[_FileField.GROUPS][1])[1]:
                 self._group(split(raw), source, opened)
 
-    def finish(self, values: Mapping[str, str]) -> int:
+    def finish(self, values: Mapping[str, bytes]) -> int:
         for one in self.indexes:
             one.chunk[_Chunk.COLUMN_INDEX] = I64, packed(self.at)
             one.chunk[_Chunk.COLUMN_INDEX_SIZE] = I32, packed(len(one.column))
@@ -168,56 +176,72 @@ class _Splice:
             one.chunk[_Chunk.OFFSET_INDEX] = I64, packed(self.at)
             one.chunk[_Chunk.OFFSET_INDEX_SIZE] = I32, packed(len(moved))
             self._write(moved)
-        footer = join(self._file(values))
-        self._write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
+        size = 0
+        for part in self._footer(values):
+            self._write(part)
+            size += len(part)
+        self._write(size.to_bytes(4, "little") + _MAGIC)
         return self.rows
 
-    def _file(self, values: Mapping[str, str]) -> Fields:
+    def _footer(self, values: Mapping[str, bytes]) -> Iterator[bytes]:
+        """Stream the footer; key-values may be large, and are not copied together."""
+        file = self._file()
+        before = join({number: raw for number, raw in file.items() if number < _FileField.VALUES})
+        yield before[:-1]
+        yield bytes([(_FileField.VALUES - _FileField.GROUPS) << 4 | LIST])
+        yield list_start(STRUCT, len(values))
+        for key, value in values.items():
+            yield join({1: (BINARY, binary(key.encode()))})[:-1]
+            yield bytes([1 << 4 | BINARY]) + length_of(value)
+            yield value
+            yield b"\0"
+        after = {
+            number - _FileField.VALUES: raw
+            for number, raw in file.items()
+            if number > _FileField.VALUES
+        }
+        yield join(after)
+
+    def _file(self) -> Fields:
         groups = []
         for group, chunks in self.groups:
             group[_Group.COLUMNS] = LIST, join_list(STRUCT, [join(chunk) for chunk in chunks])
             groups.append(join(group))
-        pairs = [
-            join({1: (BINARY, binary(key.encode())), 2: (BINARY, binary(value.encode()))})
-            for key, value in values.items()
-        ]
         file = dict(self.first)
         file[_FileField.ROWS] = I64, packed(self.rows)
         file[_FileField.GROUPS] = LIST, join_list(STRUCT, groups)
-        file[_FileField.VALUES] = LIST, join_list(STRUCT, pairs)
         if len(self.creators) > 1:
             # What readers conclude from the name of one writer must not be concluded of another's.
             file[_FileField.CREATED_BY] = BINARY, binary(b"lakewright (spliced)")
         return file
 
     def _group(self, group: Fields, source: SpliceSource, opened: IO[bytes]) -> None:
-        chunks = [split(raw) for raw in split_list(group[_Group.COLUMNS][1])[1]]
         rows = unpacked(group[_Group.ROWS][1])
-        plain, packed_bytes = self._sizes(chunks)
         begin = self.at
         copied: list[Fields] = []
-        run: list[tuple[Fields, int, int]] = []
-        for chunk in chunks:
+        run = _Run()
+        for raw in split_list(group[_Group.COLUMNS][1])[1]:
+            chunk = split(raw)
             if _Chunk.FILE in chunk or _Chunk.CRYPTO in chunk:
                 raise Forged("a column lies elsewhere, or is encrypted")
             meta = split(chunk[_Chunk.META][1])
             if self.replaced is not None and _column_path(meta) == [self.replaced.column.encode()]:
                 self._copy(run, source, opened)
-                run = []
-                copied.append(self._made(self.replaced, rows, indexed=_has_indexes(chunk)))
+                run = _Run()
+                made, new = self._made(self.replaced, rows, indexed=_has_indexes(chunk))
+                for number, summed in _SUMMED.items():
+                    _add(group, summed, unpacked(new[number][1]) - unpacked(meta[number][1]))
+                copied.append(made)
                 continue
             start, size = _extent(meta)
             if start < 0 or size < 0 or start + size > source.size - len(source.footer) - 8:
                 raise Forged("a column reaches past the end")
-            if run and run[-1][1] + run[-1][2] != start:
+            if run.chunks and run.end != start:
                 self._copy(run, source, opened)
-                run = []
-            run.append((chunk, start, size))
+                run = _Run()
+            run.add(chunk, meta, start, size)
             copied.append(chunk)
         self._copy(run, source, opened)
-        new_plain, new_packed = self._sizes(copied)
-        _add(group, _Group.BYTES, new_plain - plain)
-        _add(group, _Group.COMPRESSED, new_packed - packed_bytes)
         if _Group.OFFSET in group:
             group[_Group.OFFSET] = I64, packed(begin)
         group.pop(_Group.ORDINAL, None)
@@ -225,30 +249,18 @@ class _Splice:
             group[_Group.ORDINAL] = I16, packed(len(self.groups))
         self.groups.append((group, copied))
 
-    def _sizes(self, chunks: Sequence[Fields]) -> tuple[int, int]:
-        found = [split(chunk[_Chunk.META][1]) for chunk in chunks]
-        return (
-            sum(unpacked(meta[_Column.UNCOMPRESSED][1]) for meta in found),
-            sum(unpacked(meta[_Column.COMPRESSED][1]) for meta in found),
-        )
-
-    def _copy(
-        self, run: Sequence[tuple[Fields, int, int]], source: SpliceSource, opened: IO[bytes]
-    ) -> None:
+    def _copy(self, run: "_Run", source: SpliceSource, opened: IO[bytes]) -> None:
         """Copy chunks that lie side by side."""
-        if not run:
+        if not run.chunks:
             return
-        start = run[0][1]
-        moved = self.at - start
-        for chunk, _, _ in run:
-            self._shift(chunk, moved, opened)
-        opened.seek(start)
-        for piece in _pieces(opened, sum(size for _, _, size in run), source.path):
-            self._write(piece)
+        moved = self.at - run.start
+        for chunk, meta in run.chunks:
+            self._shift(chunk, meta, moved, opened)
+        copy_range(opened, run.start, run.end - run.start, self.sink, source.path)
+        self.at += run.end - run.start
 
-    def _shift(self, chunk: Fields, moved: int, opened: IO[bytes]) -> None:
+    def _shift(self, chunk: Fields, meta: Fields, moved: int, opened: IO[bytes]) -> None:
         """Change the places that the description of a column chunk names."""
-        meta = split(chunk[_Chunk.META][1])
         for number in (_Column.PAGES, _Column.INDEX_PAGE, _Column.DICTIONARY):
             if number in meta and unpacked(meta[number][1]) > 0:
                 _add(meta, number, moved)
@@ -269,23 +281,39 @@ class _Splice:
         ):
             chunk.pop(number, None)
 
-    def _made(self, replaced: OneValue, rows: int, *, indexed: bool) -> Fields:
+    def _made(self, replaced: OneValue, rows: int, *, indexed: bool) -> tuple[Fields, Fields]:
         """Write the chunk of the column of one value."""
         data = _one_value_file(replaced, rows, optional=_is_optional(self.first, replaced.column))
         footer = data[len(data) - 8 - int.from_bytes(data[-8:-4], "little") : -8]
         (raw,) = split_list(split(footer)[_FileField.GROUPS][1])[1]
         (only,) = split_list(split(raw)[_Group.COLUMNS][1])[1]
         chunk = split(only)
-        start, size = _extent(split(chunk[_Chunk.META][1]))
-        self._shift(chunk, self.at - start, io.BytesIO(data))
+        meta = split(chunk[_Chunk.META][1])
+        start, size = _extent(meta)
+        self._shift(chunk, meta, self.at - start, io.BytesIO(data))
         if not indexed and self.indexes and self.indexes[-1].chunk is chunk:
             self.indexes.pop()
         self._write(data[start : start + size])
-        return chunk
+        return chunk, meta
 
     def _write(self, data: bytes) -> None:
         self.sink.write(data)
         self.at += len(data)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Column chunks that lie side by side in a file."""
+
+    chunks: list[tuple[Fields, Fields]] = field(default_factory=list)
+    start: int = 0
+    end: int = 0
+
+    def add(self, chunk: Fields, meta: Fields, start: int, size: int) -> None:
+        if not self.chunks:
+            self.start = start
+        self.chunks.append((chunk, meta))
+        self.end = start + size
 
 
 @lru_cache(maxsize=16)
@@ -306,13 +334,39 @@ def _one_value_file(replaced: OneValue, rows: int, *, optional: bool) -> bytes:
     return sink.getvalue()
 
 
-def _pieces(opened: IO[bytes], size: int, path: str) -> Iterator[bytes]:
-    while size > 0:
-        piece = opened.read(min(size, _PIECE))
+def copy_range(source: IO[bytes], start: int, size: int, sink: IO[bytes], path: str) -> None:
+    """Copy bytes of one file to the end of another; within the kernel where both are files."""
+    copied = _copy_in_kernel(source, start, size, sink)
+    source.seek(start + copied)
+    left = size - copied
+    while left > 0:
+        piece = source.read(min(left, _PIECE))
         if not piece:
             raise Corrupt(f"{path} ends within a column.", path=path)
-        size -= len(piece)
-        yield piece
+        sink.write(piece)
+        left -= len(piece)
+
+
+def _copy_in_kernel(source: IO[bytes], start: int, size: int, sink: IO[bytes]) -> int:
+    """Copy what can be copied without passing through here; return how many bytes that was."""
+    try:
+        files = source.fileno(), sink.fileno()
+    except (OSError, AttributeError):
+        return 0
+    sink.flush()
+    done = 0
+    while done < size:
+        try:
+            moved = os.sendfile(files[1], files[0], start + done, min(size - done, _KERNEL_PIECE))
+        except OSError:
+            # The descriptor may be no plain file; whatever is left is read and written.
+            break
+        if not moved:
+            break
+        done += moved
+    if done:
+        sink.seek(0, os.SEEK_END)
+    return done
 
 
 def _blob(chunk: Fields, place: int, size: int, opened: IO[bytes]) -> bytes:

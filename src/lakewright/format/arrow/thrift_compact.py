@@ -72,9 +72,12 @@ def split_list(raw: bytes) -> tuple[int, list[bytes]]:
 
 def join_list(kind: int, elements: Sequence[bytes]) -> bytes:
     """Return the bytes of a list."""
-    size = len(elements)
-    head = bytes([size << 4 | kind]) if size < 15 else bytes([0xF0 | kind]) + _plain(size)
-    return b"".join((head, *elements))
+    return b"".join((list_start(kind, len(elements)), *elements))
+
+
+def list_start(kind: int, size: int) -> bytes:
+    """Return what comes before the elements of a list."""
+    return bytes([size << 4 | kind]) if size < 15 else bytes([0xF0 | kind]) + _plain(size)
 
 
 def unpacked(raw: bytes) -> int:
@@ -98,7 +101,12 @@ def text_bytes(raw: bytes) -> bytes:
 
 def binary(value: bytes) -> bytes:
     """Return a binary value as a field holds it."""
-    return _plain(len(value)) + value
+    return length_of(value) + value
+
+
+def length_of(value: bytes) -> bytes:
+    """Return what comes before a binary value."""
+    return _plain(len(value))
 
 
 def _plain(number: int) -> bytes:

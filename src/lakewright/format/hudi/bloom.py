@@ -100,12 +100,16 @@ class BloomFilter:
 
     def encode(self) -> str:
         """Return the base64 text for the footer."""
+        return self.encoded().decode("ascii")
+
+    def encoded(self) -> bytes:
+        """Return the base64 text for the footer as bytes; filters of many keys are large."""
         inner = struct.pack(">iibi", _VERSION, self.hashes, _MURMUR, self.bits)
-        body = b"".join(inner + row.tobytes() for row in self.rows)
+        parts: list[bytes | Bytes] = [part for row in self.rows for part in (inner, row)]
         if self.kind == DYNAMIC:
             counts = struct.pack(">iii", self.row_keys, self.last_keys, len(self.rows))
-            body = inner + counts + body
-        return base64.b64encode(body).decode("ascii")
+            parts = [inner, counts, *parts]
+        return base64.b64encode(b"".join(parts))
 
 
 def joined(filters: Sequence[BloomFilter]) -> BloomFilter | None:
@@ -296,10 +300,15 @@ def _head(data: bytes, at: int, path: str) -> tuple[int, int, int]:
 
 def _row(data: bytes, at: int, bits: int, path: str) -> tuple[Bytes, int]:
     size = (bits + 7) // 8
-    return np.frombuffer(_bytes(data, at, size, path), np.uint8), at + size
+    _check_room(data, at, size, path)
+    return np.frombuffer(data, np.uint8, size, at), at + size
 
 
 def _bytes(data: bytes, at: int, size: int, path: str) -> bytes:
+    _check_room(data, at, size, path)
+    return data[at : at + size]
+
+
+def _check_room(data: bytes, at: int, size: int, path: str) -> None:
     if size > len(data) - at:
         raise Corrupt(f"the bloom filter of {path} is cut short.", path=path)
-    return data[at : at + size]

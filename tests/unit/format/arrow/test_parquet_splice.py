@@ -1,0 +1,153 @@
+"""Splicing parquet files: the same rows as the files had, read by more than one reader."""
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakewright.format.arrow.parquet_splice import OneValue, SpliceSource, splice, why_apart
+from lakewright.model.errors import Corrupt
+
+SCHEMA = pa.schema(
+    [
+        pa.field("name", pa.string()),
+        pa.field("a", pa.int64(), nullable=False),
+        pa.field("s", pa.string()),
+        pa.field("l", pa.list_(pa.int32())),
+        pa.field("t", pa.struct([("x", pa.decimal128(9, 2)), ("y", pa.timestamp("us"))])),
+    ]
+)
+NEW = OneValue("name", "new")
+
+
+def rows(count: int, seed: int) -> pa.Table:
+    values = [
+        {
+            "name": f"old{seed}",
+            "a": n * 7919 % 1000,
+            "s": None if n % 5 == 0 else f"text {n * seed}",
+            "l": None if n % 7 == 0 else list(range(n % 4)),
+            "t": None if n % 3 == 0 else {"x": None, "y": None},
+        }
+        for n in range(count)
+    ]
+    return pa.Table.from_pylist(values, schema=SCHEMA)
+
+
+def stored(table: pa.Table, **how: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, store_schema=False, **how)
+    return sink.getvalue()
+
+
+def footer_of(data: bytes) -> bytes:
+    return data[len(data) - 8 - int.from_bytes(data[-8:-4], "little") : -8]
+
+
+def source(data: bytes, footer: bytes | None = None) -> SpliceSource:
+    return SpliceSource("f", footer or footer_of(data), len(data), lambda: io.BytesIO(data))
+
+
+def spliced(files: list[bytes], replaced: OneValue | None = NEW) -> bytes:
+    sink = io.BytesIO()
+    assert why_apart([footer_of(data) for data in files], replaced) is None
+    values = {"key": b"value", "näme": "wért".encode()}
+    splice(sink, [source(data) for data in files], replaced, lambda: values)
+    return sink.getvalue()
+
+
+_HOW = st.fixed_dictionaries(
+    {
+        "compression": st.sampled_from(["snappy", "zstd", "none", "gzip"]),
+        "row_group_size": st.integers(1, 300),
+        "use_dictionary": st.booleans(),
+        "write_page_index": st.booleans(),
+        "data_page_size": st.sampled_from([64, 1 << 20]),
+        "data_page_version": st.sampled_from(["1.0", "2.0"]),
+    }
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 300), _HOW), min_size=1, max_size=4))
+def test_rows_are_those_of_the_files(parts: list[tuple[int, dict[str, Any]]]) -> None:
+    tables = [rows(count, seed + 1) for seed, (count, _) in enumerate(parts)]
+    pairs = zip(tables, parts, strict=True)
+    data = spliced([stored(table, **how) for table, (_, how) in pairs])
+    expected = pa.concat_tables(tables)
+    found = pq.ParquetFile(io.BytesIO(data))
+    assert found.read().drop(["name"]).equals(expected.drop(["name"]))
+    assert set(found.read(columns=["name"])["name"].to_pylist()) <= {"new"}
+    assert found.metadata.num_rows == expected.num_rows
+    values = found.metadata.metadata
+    assert values == {b"key": b"value", "näme".encode(): "wért".encode()}
+
+
+def test_another_reader_prunes_and_finds_the_same(tmp_path: Any) -> None:
+    import duckdb
+
+    tables = [rows(700, 1), rows(400, 2), rows(0, 3)]
+    how = {"row_group_size": 200, "write_page_index": True}
+    path = tmp_path / "x.parquet"
+    path.write_bytes(spliced([stored(table, **how) for table in tables]))
+    query = "select count(*), sum(a), min(s), max(name) from '{}' where a between 100 and 300"
+    expected = pa.concat_tables(tables)
+    (plain,) = duckdb.sql(query.format(path)).fetchall()
+    inside = [row for row in expected.to_pylist() if 100 <= row["a"] <= 300]
+    assert plain == (
+        len(inside),
+        sum(row["a"] for row in inside),
+        min(row["s"] for row in inside if row["s"]),
+        "new",
+    )
+
+
+def test_statistics_and_indexes_go_along() -> None:
+    tables = [rows(100, 1), rows(50, 2)]
+    data = spliced([stored(t, write_page_index=True) for t in tables])
+    found = pq.ParquetFile(io.BytesIO(data)).metadata
+    for group in range(2):
+        held = tables[group]["a"].to_pylist()
+        column = found.row_group(group).column(1)
+        assert (column.statistics.min, column.statistics.max) == (min(held), max(held))
+        assert column.has_offset_index and column.has_column_index
+        name = found.row_group(group).column(0)
+        assert (name.statistics.min, name.has_offset_index) == ("new", True)
+
+
+def test_without_a_column_to_replace_all_bytes_stay() -> None:
+    table = rows(500, 1)
+    found = pq.read_table(io.BytesIO(spliced([stored(table), stored(table)], None)))
+    assert found.equals(pa.concat_tables([table, table]))
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (rows(5, 1).drop(["s"]), "differ in their columns"),
+        (rows(5, 1).set_column(1, "a", pa.array([1] * 5, pa.int32())), "differ in their columns"),
+        (rows(5, 1).select(["a", "name", "s", "l", "t"]), "differ in their columns"),
+    ],
+)
+def test_other_columns_are_not_spliced(other: pa.Table, why: str) -> None:
+    footers = [footer_of(stored(rows(5, 1))), footer_of(stored(other))]
+    assert why in (why_apart(footers, NEW) or "")
+
+
+def test_a_column_that_is_no_text_is_not_replaced() -> None:
+    footer = footer_of(stored(rows(5, 1)))
+    for column in ("a", "l", "absent"):
+        assert "no plain column" in (why_apart([footer], OneValue(column, "")) or "")
+
+
+def test_damaged_footers_are_told() -> None:
+    data = stored(rows(5, 1))
+    footer = footer_of(data)
+    with pytest.raises(Corrupt):
+        why_apart([footer[: len(footer) // 2]], NEW)
+    with pytest.raises(Corrupt):
+        splice(io.BytesIO(), [source(data[:40], footer)], NEW, dict)
