@@ -26,6 +26,7 @@ from lakewright.storage.port import Storage
 from lakewright.table.state import open_state
 from lakewright.timeline.heartbeats import read_record
 from lakewright.timeline.storage_upkeep import StorageUpkeep
+from lakewright.timeline.view import TimelineView
 from support.commits import Write, committer, leftovers, paths
 from support.tiny_tables import TinyTable
 
@@ -243,3 +244,27 @@ def test_an_unknown_plan_is_refused(storage: Storage) -> None:
         committer(storage).take(
             Instant("20200101000000000", Action.COMPACTION, State.REQUESTED), "COMPACT"
         )
+
+
+def test_instants_leave_the_timeline_and_stay_in_the_history(storage: Storage) -> None:
+    writes = [Write.begin(storage).base("a").publish() for _ in range(4)]
+    before = open_state(storage).timeline
+    moved = upkeep(storage).archive(lambda view: view.data()[:-2])
+    assert moved == tuple(writes[:2])
+    after = open_state(storage).timeline
+    assert after.instants == tuple(writes[2:])
+    assert after.with_history().completed() == before.completed()
+    for write in writes:
+        assert after.commit_metadata(write) == before.commit_metadata(write)
+
+
+def test_what_is_not_chosen_under_the_lock_stays(storage: Storage) -> None:
+    writes = [Write.begin(storage).base("a").publish() for _ in range(3)]
+    asked: list[int] = []
+
+    def fickle(view: TimelineView) -> tuple[Instant, ...]:
+        asked.append(len(view.data()))
+        return view.data()[: 2 if len(asked) == 1 else 0]
+
+    assert upkeep(storage).archive(fickle) == ()
+    assert open_state(storage).timeline.instants == tuple(writes)
