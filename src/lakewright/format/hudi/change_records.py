@@ -28,7 +28,7 @@ CDC_ENABLED = declare(
     False,
     doc="Whether writes keep change files, from which the changes of a copy-on-write table are "
     "read without comparing base files. Fixed when a table is created.",
-    since="0.2",
+    since="0.1",
     allowed="true or false",
 )
 CDC_MODE = declare(
@@ -38,7 +38,7 @@ CDC_MODE = declare(
     doc="What change files hold: operation and key; the record before as well; or the record "
     "before and after. Images that they leave out are read from base files. Fixed when a table "
     "is created.",
-    since="0.2",
+    since="0.1",
     allowed=", ".join(ChangeMode),
 )
 
