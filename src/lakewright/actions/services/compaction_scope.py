@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from lakewright.actions.services.slices import partitions_of
 from lakewright.format.hudi.metadata.compaction import CompactionPlan
+from lakewright.format.hudi.metadata.rollback import RollbackMetadata
 from lakewright.model.instant import Action
 from lakewright.timeline.entries import Entry
 from lakewright.timeline.plans import is_plan
@@ -37,8 +38,8 @@ def writes_under_way(view: TimelineView) -> list[str]:
 def partitions_with_logs(view: TimelineView) -> frozenset[str] | None:
     """Return the partitions that may have slices with logs; None where no plan tells.
 
-    A plan tells nothing once writes that it does not know of may have been archived, or taken
-    back by a restore.
+    A plan tells nothing once writes that it does not know of may have been archived, or writes
+    before it were taken back: groups that they replaced are there again, with their logs.
     """
     for entry in reversed(view.entries):
         plan = view.plan(entry.instant) if entry.planned is Action.COMPACTION else None
@@ -51,7 +52,7 @@ def _since(view: TimelineView, entry: Entry, plan: CompactionPlan) -> frozenset[
     at = entry.instant.requested
     if view.start is None or view.start > at:
         return None
-    if any(i.requested > at for i in view.by_action(Action.RESTORE)):
+    if _goes_back_before(view, at):
         return None
     pending = {text for text in plan.extra[_COMPLETE].split(",") if text}
     if not pending <= {i.requested for i in view.instants}:
@@ -65,3 +66,14 @@ def _since(view: TimelineView, entry: Entry, plan: CompactionPlan) -> frozenset[
         and ((e.instant.completed or "") > at or e.instant.requested in pending)
     ]
     return partitions_of(view, later) | frozenset(plan.missing_partitions)
+
+
+def _goes_back_before(view: TimelineView, at: str) -> bool:
+    """Whether writes from before a time were taken back after it, or may have been."""
+    for instant in view.by_action(Action.RESTORE, Action.ROLLBACK):
+        if instant.requested < at:
+            continue
+        body = view.metadata(instant) if instant.is_completed else None
+        if not isinstance(body, RollbackMetadata) or any(time < at for time in body.commits):
+            return True
+    return False

@@ -314,6 +314,20 @@ def test_the_next_plan_looks_only_where_logs_can_be(
     assert partitions_with_logs(open_state(open_storage(table.path)).timeline) == frozenset()
 
 
+def test_groups_that_come_back_are_looked_at_again(table: Table) -> None:
+    history(table)
+    table.delete_partitions(["p=a"])
+    gone = table.timeline.latest_data()
+    assert gone is not None
+    plan_of(table)
+    assert partitions_with_logs(open_state(open_storage(table.path)).timeline) is not None
+    table.rollback(gone.requested)
+    assert partitions_with_logs(open_state(open_storage(table.path)).timeline) is None
+    plan = schedule_compaction(servicing(open_storage(table.path)))
+    assert plan is not None
+    assert {item.partition for item in plan.items} == {"p=a"}
+
+
 def test_writes_under_way_are_looked_at_later(modern: Table) -> None:
     history(modern)
     storage = open_storage(modern.path)
