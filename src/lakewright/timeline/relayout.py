@@ -7,7 +7,7 @@ done twice.
 
 import datetime as dt
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakewright.format.hudi.config import TableConfig
@@ -20,7 +20,15 @@ from lakewright.format.hudi.metadata.commit import (
     decode_commit,
     encode_commit,
 )
-from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
+from lakewright.format.hudi.metadata.compaction import (
+    decode_compaction_plan,
+    encode_compaction_plan,
+)
+from lakewright.format.hudi.metadata.replace_plan import (
+    ReplacePlan,
+    decode_replace_plan,
+    encode_replace_plan,
+)
 from lakewright.format.hudi.metadata.restore import (
     SavepointMetadata,
     decode_savepoint,
@@ -28,7 +36,7 @@ from lakewright.format.hudi.metadata.restore import (
 )
 from lakewright.model.errors import Corrupt
 from lakewright.model.instant import Action, Instant, State, instant_datetime, is_instant_time
-from lakewright.storage.paths import split
+from lakewright.storage.paths import join, split
 from lakewright.storage.port import Storage
 from lakewright.timeline.clock import time_text
 from lakewright.timeline.entries import Entry
@@ -116,8 +124,10 @@ class Relayout:
         return entry.planned
 
     def _body(self, entry: Entry, state: State, data: bytes, name: str) -> bytes:
-        if not data or state is State.REQUESTED:
+        if not data:
             return data
+        if state is State.REQUESTED:
+            return self._plan(entry.planned, data, name) if self.renamed else data
         action = entry.instant.action.completes_as
         if state is State.INFLIGHT:
             # Services leave the file of their work empty, or put into it what only they read.
@@ -126,6 +136,19 @@ class Relayout:
             return self._commit(data, name, replace=action is Action.REPLACECOMMIT)
         if action is Action.SAVEPOINT and self.renamed:
             return encode_savepoint(self._renamed_savepoint(decode_savepoint(data, name)))
+        return data
+
+    def _plan(self, action: Action, data: bytes, path: str) -> bytes:
+        """Return a plan that names the new logs: going back asks it what was built on."""
+        if action in (Action.COMPACTION, Action.LOGCOMPACTION):
+            plan = decode_compaction_plan(data, path)
+            operations = tuple(
+                replace(one, log_files=self._new_paths(one.partition, one.log_files))
+                for one in plan.operations
+            )
+            return encode_compaction_plan(replace(plan, operations=operations))
+        if action is Action.CLUSTERING:
+            return encode_replace_plan(self._renamed_clustering(decode_replace_plan(data, path)))
         return data
 
     def _commit(self, data: bytes, path: str, *, replace: bool) -> bytes:
@@ -164,6 +187,26 @@ class Relayout:
             for partition, held in metadata.partitions.items()
         }
         return replace(metadata, partitions=kept)
+
+    def _renamed_clustering(self, plan: ReplacePlan) -> ReplacePlan:
+        if plan.clustering is None:
+            return plan
+        groups = tuple(
+            replace(
+                group,
+                slices=tuple(
+                    replace(one, log_files=self._new_paths(one.partition, one.log_files))
+                    for one in group.slices
+                ),
+            )
+            for group in plan.clustering.groups
+        )
+        return replace(plan, clustering=replace(plan.clustering, groups=groups))
+
+    def _new_paths(self, folder: str, paths: Sequence[str]) -> tuple[str, ...]:
+        """Return names, or whole paths, with the names of now."""
+        found = ((split(path)[0], split(path)[1]) for path in paths)
+        return tuple(join(head, self._new_name(folder, name)) for head, name in found)
 
     def _new_name(self, folder: str, name: str) -> str:
         found = self.renamed.get(f"{folder}/{name}" if folder else name)

@@ -35,7 +35,7 @@ from lakewright.format.hudi.metadata.rollback import (
     encode_rollback_plan,
 )
 from lakewright.model.errors import Conflict, Corrupt, NotFound
-from lakewright.model.files import LogFile
+from lakewright.model.files import BaseFile, LogFile
 from lakewright.model.instant import Action, Instant, State
 from lakewright.model.logs import facts
 from lakewright.storage.paths import join, split
@@ -77,7 +77,10 @@ def plan_undo(
     for path in sorted(written_paths(metadata)):
         folder, name = split(path)
         file = log_file(folder, name)
-        if config.layout == 1 and file is not None and not file.cdc:
+        # A log that is not named after its write may hold blocks of others: all of layout 1 are
+        # such, and in layout 2 those from before an upgrade.
+        shared = config.layout == 1 or (file is not None and file.instant != target)
+        if file is not None and not file.cdc and shared:
             requests.extend(_undone_log(storage, file, target))
         else:
             requests.append(_deletion(storage, path, target))
@@ -264,7 +267,7 @@ class Rollback:
         blocks: dict[str, dict[str, int]] = {}
         for request in self.plan.requests:
             deleted.setdefault(request.partition, []).extend(request.files)
-            if request.log_blocks and self.config.layout == 1:
+            if request.log_blocks and self._are_shared(request):
                 blocks.setdefault(request.partition, {}).update(self._append(request))
         self.storage.delete(self._files())
         return {
@@ -276,18 +279,23 @@ class Rollback:
         """Stream the paths to delete: a table may have moved since, so partition and name count."""
         for request in self.plan.requests:
             # In layout 2 the blocks of a write are alone in their log file, which Hudi plans so.
-            logs = tuple(request.log_blocks) if self.config.layout == 2 else ()
+            logs = () if self._are_shared(request) else tuple(request.log_blocks)
             for full in (*request.files, *logs):
                 path = join(request.partition, split(full)[1])
                 self._check(path, request)
                 yield path
 
+    def _are_shared(self, request: RollbackRequest) -> bool:
+        """Whether logs are named after a slice: in layout 1, and from before an upgrade."""
+        names = (log_file("", split(full)[1]) for full in request.log_blocks)
+        older = any(file is not None and file.instant != self.target for file in names)
+        return self.config.layout == 1 or older
+
     def _check(self, path: str, request: RollbackRequest) -> None:
         """Refuse to delete what cannot be a file of the undone write."""
         folder, name = split(path)
         file = base_file(folder, name) or log_file(folder, name)
-        layout_1_log = self.config.layout == 1 and isinstance(file, LogFile)
-        if file is None or not (file.instant == self.target or layout_1_log):
+        if not self._is_of_target(file):
             raise Corrupt(
                 f"The rollback {self.instant} of {self.target} wants to delete {path!r}, which is "
                 "no file of that instant.",
@@ -295,6 +303,16 @@ class Rollback:
                 path=path,
                 instant=self.instant,
             )
+
+    def _is_of_target(self, file: BaseFile | LogFile | None) -> bool:
+        if file is None or file.instant == self.target:
+            return file is not None
+        if not isinstance(file, LogFile):
+            return False
+        if self.config.layout == 1:
+            return True
+        stat = self.storage.stat(file.path)
+        return stat is None or _writers(self.storage, file.path, stat.size) <= {self.target}
 
     def _append(self, request: RollbackRequest) -> dict[str, int]:
         """Write the block that undoes blocks of the target in one slice, once."""

@@ -160,6 +160,19 @@ def test_savepoints_name_renamed_logs(tmp_path: Path) -> None:
     assert all(Path(table.path, part, name).is_file() for part, name in names)
 
 
+@pytest.mark.parametrize(("first", "then"), [(6, 9), (9, 6)])
+def test_a_savepoint_from_before_is_restored(first: int, then: int, tmp_path: Path) -> None:
+    table = made(tmp_path, first)
+    history(table)
+    (saved,) = table.timeline.by_action(Action.SAVEPOINT)
+    before = rows(table, as_of=saved.requested)
+    change(table, then)
+    assert table.restore(saved.requested) is not None
+    assert rows(table) == before == by_hudi(table)
+    put(table, 9, "a1")
+    assert table.fsck(deep=True).ok
+
+
 def test_a_plan_says_everything_and_changes_nothing(tmp_path: Path) -> None:
     table = made(tmp_path, 9)
     history(table)
