@@ -177,10 +177,12 @@ def show_savepoints(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
 )
 def show_rollbacks(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Show the newest rollbacks: when, of what, and how many files went."""
-    for found in limited(named_table(lake, arguments).rollbacks(), arguments):
+    rollbacks = named_table(lake, arguments).rollbacks()
+    each = ((one, commit) for one in rollbacks for commit in one.done.commits)
+    for found, commit in limited(each, arguments):
         yield {
             "instant": found.instant.requested,
-            "rollback_instant": ",".join(found.done.commits),
+            "rollback_instant": commit,
             "total_files_deleted": found.done.total_deleted,
             "time_taken_in_millis": found.done.millis,
             "total_partitions": len(found.done.partitions),
@@ -218,7 +220,7 @@ def _files(lake: "Lake", arguments: Arguments, instant: str) -> Iterator[Row]:
                 for file in files:
                     yield {
                         "instant": instant,
-                        "rollback_instant": ",".join(found.done.commits),
+                        "rollback_instant": f"[{', '.join(found.done.commits)}]",  # as Hudi does
                         "partition": path,
                         "deleted_file": file,
                         "succeeded": succeeded,
