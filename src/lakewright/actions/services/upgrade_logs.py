@@ -6,7 +6,8 @@ new names first, while the table is still of the later version. Only then do the
 the version changes after that.
 
 A list of the copies is stored before the first is made, and whoever finds this cut off goes on
-with the same names.
+with the same names. Where that happens after the old logs went, rows are read as ever, and changes
+of the writes that made them are refused (``HistoryGone``) until it is run again.
 """
 
 import json
