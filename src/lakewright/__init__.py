@@ -17,6 +17,7 @@ from lakewright.model.version import VERSION
 
 if TYPE_CHECKING:
     from lakewright.actions.services.plan import ServicePlan
+    from lakewright.actions.services.upgrade_plan import UpgradePlan, UpgradeResult
     from lakewright.api.creating import create_table
     from lakewright.api.lake import Lake
     from lakewright.api.opening import open_table
@@ -82,6 +83,8 @@ _HOME = {
     "col": "model.expression.build",
     "lit": "model.expression.build",
     "ServicePlan": "actions.services.plan",
+    "UpgradePlan": "actions.services.upgrade_plan",
+    "UpgradeResult": "actions.services.upgrade_plan",
     "ServiceResult": "model.services",
     "ServiceRun": "model.services",
     "Operation": "model.writing",
@@ -108,6 +111,8 @@ __all__ = [  # noqa: RUF022 - the order of the guide: doors first, then nouns, t
     "ServiceRun",
     "ServicesRunner",
     "Table",
+    "UpgradePlan",
+    "UpgradeResult",
     "WriteResult",
     "AlreadyExists",
     "CommitStateUnknown",
