@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import services_clean
+import services_cluster
 from peers import peers
 
 ROOT = Path(__file__).parents[1]
@@ -27,12 +28,16 @@ JARS = ("hudi-spark3.5-bundle_2.12-1.2.0.jar", "iceberg-spark-runtime-3.5_2.12-1
 #: By part: the peer, and how many times faster ours must be.
 TARGETS = {"compaction": {"Hudi": 5.0, "Iceberg": 1.0}, "cleaning": {"Hudi": 5.0}}
 
+#: The part that needs no peer.
+CLUSTERING = "clustering"
+
 
 def in_spark(python: str, options: argparse.Namespace, jars: list[Path]) -> dict[str, Any]:
     """Run the Spark part in another interpreter, and return its figures."""
     command = [python, str(Path(__file__).with_name("services_spark.py"))]
     command += ["--folder", str(options.folder), "--rounds", str(options.rounds)]
-    command += ["--rows", *map(str, options.rows), "--only", *options.only]
+    parts = [part for part in options.only if part != CLUSTERING]
+    command += ["--rows", *map(str, options.rows), "--only", *parts]
     command += ["--jars", *map(str, jars)]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK")}
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
@@ -76,7 +81,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=ROOT / ".dev" / "bench")
-    parser.add_argument("--only", nargs="*", default=list(TARGETS))
+    parser.add_argument("--only", nargs="*", default=[*TARGETS, CLUSTERING])
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     options = parser.parse_args()
     options.folder = options.folder.absolute()
@@ -84,7 +89,9 @@ def main() -> None:
     if python is None:
         raise SystemExit("there is no environment with PySpark 3.5 on this machine")
     found = in_spark(python, options, jars)
-    alone = services_clean.lines() if "cleaning" in options.only else ()
+    alone = [*services_clean.lines()] if "cleaning" in options.only else []
+    if CLUSTERING in options.only:
+        alone += ["", *services_cluster.lines()]
     page = "\n".join([*lines(found), "", *judge(found), "", *alone])
     print(page)
     if options.write:

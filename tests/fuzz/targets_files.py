@@ -11,8 +11,10 @@ from decimal import Decimal as Number
 import numpy as np
 import pyarrow as pa
 
+from lakewright.format.arrow.parquet_splice import OneValue, SpliceSource, splice, why_apart
 from lakewright.format.arrow.schema import to_arrow_schema
-from lakewright.format.hudi.avro_records import decode_framed, encode_records
+from lakewright.format.hudi.avro_encoding import encode_records
+from lakewright.format.hudi.avro_records import decode_framed
 from lakewright.format.hudi.avro_schema import parse_avro_schema, to_avro_schema
 from lakewright.format.hudi.base_file import open_base
 from lakewright.format.hudi.base_pruning import file_ranges, may_contain_key
@@ -165,6 +167,15 @@ def base_file(data: bytes) -> None:
                 break
 
 
+def spliced(data: bytes) -> None:
+    length = int.from_bytes(data[-8:-4], "little")
+    footer = data[max(len(data) - 8 - length, 0) : -8]
+    made = SpliceSource("f", footer, len(data), lambda: io.BytesIO(data))
+    with suppress(LakewrightError):
+        if why_apart([footer], OneValue("_hoodie_file_name", "")) is None:
+            splice(io.BytesIO(), [made], OneValue("_hoodie_file_name", "new"), dict)
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "log_file": log_file,
     "avro_records": avro_records,
@@ -176,6 +187,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "bloom": bloom,
     "bucket": bucket,
     "base_file": base_file,
+    "spliced": spliced,
 }
 
 
@@ -233,4 +245,5 @@ SEEDS: dict[str, list[bytes]] = {
     "bloom": _bloom_seeds(),
     "bucket": ["id\nid:1,name:é\n日本語\na:__null__,b:__empty__\nx,y".encode()],
     "base_file": [_base_seed()],
+    "spliced": [_base_seed()],
 }

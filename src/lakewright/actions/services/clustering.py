@@ -32,7 +32,14 @@ from lakewright.index.layout import IndexLayout
 from lakewright.model.errors import Conflict, Corrupt, Invalid, Unsupported
 from lakewright.model.instant import Action, Instant
 from lakewright.model.logs import facts
-from lakewright.model.schema import META_FIELDS, Struct
+from lakewright.model.schema import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    META_COLUMNS,
+    META_FIELDS,
+    RECORD_KEY,
+    Struct,
+)
 from lakewright.model.services import PartitionServed, Service, ServiceResult
 from lakewright.table.state import table_schema
 from lakewright.table.visibility import Visibility
@@ -42,6 +49,10 @@ from lakewright.timeline.view import TimelineView
 log = logging.getLogger(__name__)
 
 _OPERATION = "CLUSTER"
+#: Columns of Hudi's own that rows keep, and may be sorted by.
+_KEPT = tuple(
+    field for field in META_FIELDS if field.name in (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY)
+)
 _RESIZING = "ConsistentBucketClusteringExecutionStrategy"
 
 
@@ -220,7 +231,7 @@ def _buckets(work: Servicing) -> int | None:
 
 def _check(work: Servicing, settings: ClusteringSettings, *, buckets: bool) -> None:
     """Refuse what would break buckets, and columns that cannot be sorted by."""
-    columns = Struct((*META_FIELDS, *table_schema(work.state).without(_META).fields))
+    columns = Struct((*_KEPT, *table_schema(work.state).without(frozenset(META_COLUMNS)).fields))
     settings.order.check(columns)
     if buckets and not settings.order.columns:
         raise Invalid(
@@ -235,6 +246,3 @@ def _check(work: Servicing, settings: ClusteringSettings, *, buckets: bool) -> N
             f"{', '.join(settings.order.columns)}.",
             next_step=f"Use {Strategy.SIZE}, or give no columns.",
         )
-
-
-_META = frozenset(field.name for field in META_FIELDS)

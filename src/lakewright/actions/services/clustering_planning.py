@@ -70,7 +70,6 @@ class ClusteringPlanner:
         self._passed_over: Counter[str] = Counter()
         self._left: set[str] = set()
         self._groups: dict[str, list[SliceGroup]] = {}
-        self._whole = True
         work.progress.stage("looking for files to cluster")
         self._named = self._chosen(partitions)
         self._add(self._seen, self._named)
@@ -145,9 +144,9 @@ class ClusteringPlanner:
     def _add(self, state: TableState, partitions: Sequence[str] | None) -> None:
         taken = planned_groups(state.timeline)
         most = self._settings.most_groups
+        count = sum(len(groups) for groups in self._groups.values())
         for partition, pieces in list_slices(state, partitions):
-            if sum(len(groups) for groups in self._groups.values()) >= most:
-                self._whole = False
+            if count >= most:
                 self._passed_over[f"later partitions: the plan has {most} groups"] = 1
                 break
             why = self._refusal(partition)
@@ -164,6 +163,7 @@ class ClusteringPlanner:
                 buckets=self._buckets,
             )
             self._groups[partition] = list(found)
+            count += len(self._groups[partition])
             self._work.progress.advance()
 
     def _free(

@@ -96,8 +96,8 @@ def _why_read(spec: ServiceSpec, footers: Sequence[BaseFooter]) -> str | None:
     """Say why row groups cannot be copied, or had better not be."""
     meta = META_COLUMNS if spec.config.populate_meta_fields else ()
     table = normalised(to_arrow_schema(spec.schema))
-    columns = [(name, pa.string()) for name in meta] + [(f.name, f.type) for f in table]
-    if any([(f.name, f.type) for f in footer.schema] != columns for footer in footers):
+    columns = [*((name, pa.string()) for name in meta), *_columns(table)]
+    if any(_columns(footer.schema) != columns for footer in footers):
         return "a file has other columns than the table"
     groups = sum(footer.metadata.num_row_groups for footer in footers)
     size = sum(footer.size for footer in footers)
@@ -106,6 +106,21 @@ def _why_read(spec: ServiceSpec, footers: Sequence[BaseFooter]) -> str | None:
         return f"row groups of {size // groups} bytes on the average, less than {least}"
     replaced = OneValue(FILE_NAME, "") if meta else None
     return why_apart([footer.raw for footer in footers], replaced)
+
+
+def _columns(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
+    """Return names and types; whether values may be null is for the file's own schema to say."""
+    return [(field.name, _nullable(field.type)) for field in schema]
+
+
+def _nullable(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([(member.name, _nullable(member.type)) for member in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_nullable(kind.key_type), _nullable(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(_nullable(kind.value_type))
+    return kind
 
 
 def _divided(footers: Sequence[BaseFooter], outputs: int) -> Iterator[list[BaseFooter]]:

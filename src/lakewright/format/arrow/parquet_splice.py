@@ -42,8 +42,14 @@ _MAGIC = b"PAR1"
 _PIECE = 8 << 20
 _KERNEL_PIECE = 1 << 30
 _MOST_ORDINALS = 1 << 15
+_MOST_ROWS = 1 << 31
+_ROWS = 1 << 20
 _OPTIONAL = 1
 _BYTE_ARRAY = 6
+
+
+#: What a footer that cannot be true leads to.
+_BROKEN = (IndexError, KeyError, ValueError, Forged)
 
 
 class _FileField:
@@ -104,7 +110,7 @@ def why_apart(footers: Sequence[bytes], replaced: OneValue | None) -> str | None
             return "the files order values differently"
         if replaced is not None and not _is_plain_text(files[0], replaced.column):
             return f"{replaced.column} is no plain column of text"
-    except (IndexError, Forged) as cause:
+    except _BROKEN as cause:
         raise Corrupt(f"bad parquet footer: {cause}.") from cause
     return None
 
@@ -124,7 +130,7 @@ def splice(
     for source in sources:
         try:
             writer.add(source)
-        except (IndexError, KeyError, Forged) as cause:
+        except _BROKEN as cause:
             raise Corrupt(
                 f"bad parquet footer of {source.path}: {cause}.", path=source.path
             ) from cause
@@ -217,6 +223,8 @@ class _Splice:
 
     def _group(self, group: Fields, source: SpliceSource, opened: IO[bytes]) -> None:
         rows = unpacked(group[_Group.ROWS][1])
+        if not 0 <= rows < _MOST_ROWS:
+            raise Forged(f"a row group claims {rows} rows")
         begin = self.at
         copied: list[Fields] = []
         run = _Run()
@@ -318,9 +326,12 @@ class _Run:
 
 @lru_cache(maxsize=16)
 def _one_value_file(replaced: OneValue, rows: int, *, optional: bool) -> bytes:
-    column = pa.DictionaryArray.from_arrays(
-        pa.array(np.zeros(rows, np.int32)), pa.array([replaced.value], pa.string())
+    some = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(min(rows, _ROWS), np.int32)), pa.array([replaced.value], pa.string())
     )
+    # The same few rows again and again take no memory.
+    parts = [some] * (rows // _ROWS) + [some.slice(0, rows % _ROWS)]
+    column = pa.chunked_array(parts, some.type)
     kind = pa.field(replaced.column, column.type, nullable=optional)
     sink = io.BytesIO()
     pq.write_table(

@@ -125,6 +125,14 @@ def test_without_a_column_to_replace_all_bytes_stay() -> None:
     assert found.equals(pa.concat_tables([table, table]))
 
 
+def test_a_row_group_of_many_rows() -> None:
+    count = (1 << 20) + 5
+    table = pa.table({"name": pa.array(["old"] * count), "a": pa.array([1] * count)})
+    found = pq.ParquetFile(io.BytesIO(spliced([stored(table, row_group_size=count)])))
+    assert (found.num_row_groups, found.metadata.num_rows) == (1, count)
+    assert set(found.read(columns=["name"])["name"].unique().to_pylist()) == {"new"}
+
+
 @pytest.mark.parametrize(
     ("other", "why"),
     [
