@@ -89,9 +89,15 @@ class Tending:
             yield self._failed(None, error)
             return
         with lease:
-            yield from self._serve(plans, due)
+            yield from self._serve(due)
 
-    def _serve(self, plans: Sequence[_Plan], due: Sequence[Wish]) -> Iterator[ServiceRun]:
+    def _serve(self, due: Sequence[Wish]) -> Iterator[ServiceRun]:
+        try:
+            with self._opened() as work:
+                plans = self._plans(work)  # whoever held the lock before may have done some
+        except Exception as error:  # noqa: BLE001 - one table must not keep the next from its turn
+            yield self._failed(None, error)
+            return
         for plan in plans:
             if self._is_over():
                 return

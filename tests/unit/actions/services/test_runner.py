@@ -135,6 +135,24 @@ def test_two_runners_never_do_the_same(tmp_path: Path) -> None:
     assert len(list(table.compactions())) == 1
 
 
+def test_what_another_one_has_just_done_is_not_done_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = served_table()
+    table.compact()
+    plan = table.schedule_cleaning(policy="versions", retain=1)
+    assert plan is not None
+
+    def locked(*arguments: Any) -> Any:
+        table.clean(plan)  # the holder before us did it, and let go
+        return services_lock(*arguments)
+
+    monkeypatch.setattr("lakewright.actions.services.tending.services_lock", locked)
+    told = table.look_after(options={"lakewright.services": "cleaning"})
+    assert outcomes(told) == [("cleaning", "not due")]
+    assert len(list(table.cleanings())) == 1
+
+
 def test_a_busy_table_is_passed_over_and_its_holder_named(tmp_path: Path) -> None:
     table = served_table(str(tmp_path / "t"), properties=DUE)
     with services_lock(table._storage, {}).acquire():
