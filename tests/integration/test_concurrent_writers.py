@@ -1,9 +1,5 @@
 """Many writers at once: nothing is lost, nothing is there twice, the history is in order."""
 
-import json
-import os
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,13 +12,12 @@ import lakewright as lw
 from lakewright.storage.open import open_storage
 from support.s3_server import running_s3_server
 from support.table_files import strays
-from support.write_contest import SCHEMA, Try, contend, judge, read_journal
+from support.write_contest import SCHEMA, Try, contend, judge, processes
 from support.write_machine import by_hudi
 from told import tell
 
 pytest.importorskip("hudi", reason="the hudi package is not installed")
 
-SCRIPT = Path(__file__).parents[1] / "support" / "write_contest.py"
 SHAPES: dict[str, dict[str, Any]] = {
     "cow_bucket": {"buckets": 2},
     "cow_lookup": {},
@@ -45,41 +40,6 @@ def create(root: str, options: Mapping[str, str], names: Sequence[str]) -> list[
         )
         for name in names
     ]
-
-
-def processes(
-    tables: Sequence[lw.Table], options: Mapping[str, str], count: int, seconds: float, into: Path
-) -> list[Try]:
-    """Let processes write at the same time; return all their tries."""
-    uris, settings = json.dumps([t.path for t in tables]), json.dumps(dict(options))
-    journals = [into / f"journal{number}" for number in range(count)]
-    writers = [
-        subprocess.Popen(
-            [sys.executable, SCRIPT, journal, uris, settings, f"w{number}", str(seconds)],
-            env={**os.environ, "PYTHONPATH": str(SCRIPT.parents[1])},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number, journal in enumerate(journals)
-    ]
-    try:
-        for writer in writers:
-            assert writer.stdout is not None
-            assert writer.stdout.readline() == "ready\n"
-        for writer in writers:
-            assert writer.stdin is not None
-            writer.stdin.write("go\n")
-            writer.stdin.flush()
-        for writer in writers:
-            errors = writer.communicate(timeout=seconds * 3 + 120)[1]
-            assert writer.returncode == 0, errors
-    finally:
-        for writer in writers:
-            writer.kill()
-            writer.communicate()
-    return [tried for journal in journals for tried in read_journal(journal)]
 
 
 def settle(

@@ -6,6 +6,7 @@ after each cleaning, every instant and every window that must still be readable.
 """
 
 import itertools
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,14 +28,12 @@ from lakewright.model.errors import (
 )
 from lakewright.model.instant import Action, Instant
 from lakewright.storage.open import open_storage
+from lakewright.table.pins import Pin, add_pin
 from lakewright.timeline.plans import is_plan
 from support.faulty_storage import Crash, Fault, FaultyStorage
 from support.model_table import Group, Kind, ModelTable, Slot, Stored, counted
+from support.service_scenarios import carry_out, schedule
 from support.write_machine import DONE, WriteMachine, by_us, same
-
-#: Log compactions are worth it from two logs on, and plans of compactions need not be due.
-EAGER = {"hoodie.log.compaction.blocks.threshold": "2"}
-MERGING = ("compaction", "log_compaction", "clustering")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +53,6 @@ class Reader:
     rows: list[dict[str, Any]]
     newest: str
     merged: frozenset[str]
-
-
-def sorted_by(table: Table) -> Mapping[str, str]:
-    """Buckets are clustered each by itself, which only sorting is a reason for."""
-    buckets = "hoodie.bucket.index.num.buckets" in table.definition.properties
-    return {"hoodie.clustering.plan.strategy.sort.columns": "n"} if buckets else {}
-
-
-def schedule(table: Table, service: str) -> Any:
-    match service:
-        case "compaction":
-            return table.schedule_compaction()
-        case "log_compaction":
-            return table.schedule_log_compaction(options=EAGER)
-        case _:
-            return table.schedule_clustering(options=sorted_by(table))
-
-
-def carry_out(table: Table, service: str) -> Any:
-    match service:
-        case "compaction":
-            return table.compact()
-        case "log_compaction":
-            return table.log_compact(options=EAGER)
-        case _:
-            return table.cluster(options=sorted_by(table))
 
 
 class ServiceMachine(WriteMachine):
@@ -112,6 +85,8 @@ class ServiceMachine(WriteMachine):
         #: What was written at this time or later must be readable.
         self.horizon = ""
         self.readers: list[Reader] = []
+        #: Files that no cleaning may take.
+        self.pinned: set[str] = set()
 
     # -------------------------------------------------------------------------------- services
 
@@ -198,6 +173,19 @@ class ServiceMachine(WriteMachine):
         self._undo(
             "rollback of a plan", self.kind.version == 9, lambda t: t.rollback(plan.requested)
         )
+
+    @precondition(lambda self: self.past)
+    @rule()
+    def pin_the_files_of_the_head(self) -> None:
+        files: dict[str, frozenset[str]] = {}
+        for snapshot in self.table.get_latest_snapshot():
+            paths = [path for piece in snapshot.file_slices for path in piece.paths]
+            self.pinned.update(paths)
+            names = frozenset(path.rpartition("/")[2] for path in paths)
+            files[snapshot.descriptor.path] = names
+        pin = Pin(f"undo-{len(self.pinned)}-{DONE['pins']}", time.time() + 3600, "undo", files)
+        add_pin(open_storage(self.table.path), pin)
+        DONE["pins"] += 1
 
     @precondition(lambda self: self.past)
     @rule()
@@ -295,6 +283,7 @@ class ServiceMachine(WriteMachine):
             self._step_back()
         self._step_on()
         self.check_head()
+        self._look_up()
         self.check_format()
         self.groups_before = self._buckets()
         self.sound = True
@@ -328,7 +317,8 @@ class ServiceMachine(WriteMachine):
             if plan in waiting and plan > last:
                 slots = [slot for slot in made.slots if slot in self.model.slots]
                 self.model.plan_merging(plan, slots, made.groups)
-        self._look_up()
+        # What belongs to writes that were taken back goes with them.
+        self.pinned &= self._files()
         self.readers = [r for r in self.readers if r.newest in known and r.merged <= self.merged]
 
     def _step_on(self) -> None:
@@ -396,9 +386,12 @@ class ServiceMachine(WriteMachine):
             for piece in partition.file_slices
         }
 
+    def _files(self) -> set[str]:
+        return {file.path for file in open_storage(self.table.path).list("", recursive=True)}
+
     def _look_up(self) -> None:
-        """Note in which file groups the rows are."""
-        for row in self.table.scan(meta=True).to_arrow().to_pylist():
+        """Note in which file groups the rows are that were read last."""
+        for row in self.head:
             slot = (row["_hoodie_partition_path"], row["_hoodie_record_key"])
             self.file_of[slot] = row["_hoodie_file_name"].partition("_")[0]
 
@@ -433,7 +426,9 @@ class ServiceMachine(WriteMachine):
             self.states.setdefault(instant.requested, self.model.copy())
         self.sound = False
         self._look_up()
-        self._finish()
+        self.check_format()
+        self.groups_before = self._buckets()
+        self.sound = True
 
     def _tried(self, act: Callable[..., Any], options: Mapping[str, str]) -> Any:
         try:
@@ -462,6 +457,8 @@ class ServiceMachine(WriteMachine):
     def check_format(self) -> None:
         report = self.table.fsck()
         assert report.ok, report.problems
+        gone = self.pinned - self._files() if self.pinned else None
+        assert not gone, f"pinned, and gone: {gone}"
         DONE["checks"] += 1
 
     def _promised(self, reader: Reader) -> bool:

@@ -20,6 +20,8 @@ LOG_SERVICES = (
 )
 SERVICES = (
     *LOG_SERVICES,
+    "cluster",
+    "carry_out_clustering",
     "schedule_cleaning",
     "clean",
     "carry_out_cleaning",
@@ -29,6 +31,8 @@ SERVICES = (
     "restore",
     "rollback",
 )
+#: Groups that they wait for are not written.
+CLUSTERING = ("cluster", "carry_out_clustering")
 #: They take writes back, one after the other.
 UNDOING = ("restore", "rollback")
 #: The second log of a slice is enough.
@@ -58,9 +62,37 @@ def prepare_for(
     table.upsert(table_of(rows("b", "x", 5), rows("e", "y", 5)))
     if service in {"carry_out_compaction", "roll_back_compaction"}:
         table.schedule_compaction()
+    if service == "carry_out_clustering":
+        assert schedule(table, "clustering") is not None
     if service == "carry_out_cleaning":
         assert table.schedule_cleaning() is not None
     return table
+
+
+def sorted_by(table: Table) -> Mapping[str, str]:
+    """Buckets are clustered each by itself, which only sorting is a reason for."""
+    buckets = "hoodie.bucket.index.num.buckets" in table.definition.properties
+    return {"hoodie.clustering.plan.strategy.sort.columns": "n"} if buckets else {}
+
+
+def schedule(table: Table, service: str) -> Any:
+    match service:
+        case "compaction":
+            return table.schedule_compaction()
+        case "log_compaction":
+            return table.schedule_log_compaction(options=EAGER)
+        case _:
+            return table.schedule_clustering(options=sorted_by(table))
+
+
+def carry_out(table: Table, service: str) -> Any:
+    match service:
+        case "compaction":
+            return table.compact()
+        case "log_compaction":
+            return table.log_compact(options=EAGER)
+        case _:
+            return table.cluster(options=sorted_by(table))
 
 
 def act(table: Table, name: str) -> Any:
@@ -74,7 +106,9 @@ def act(table: Table, name: str) -> Any:
             waiting = table.timeline.pending_compactions()
             return table.rollback(waiting[0].requested) if waiting else None
         case "log_compact":
-            return table.log_compact(options=EAGER)
+            return carry_out(table, "log_compaction")
+        case "cluster" | "carry_out_clustering":
+            return carry_out(table, "clustering")
         case "schedule_cleaning":
             return table.schedule_cleaning()
         case "clean" | "carry_out_cleaning":

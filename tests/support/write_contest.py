@@ -6,7 +6,9 @@ is a line of the journal: the table, the keys, the value written, and how it end
 """
 
 import json
+import os
 import random
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -18,11 +20,14 @@ from typing import Any
 import pyarrow as pa
 
 import lakewright as lw
-from lakewright.model.errors import CommitStateUnknown, Conflict
+from lakewright.model.errors import CommitStateUnknown, Conflict, HistoryGone
+from lakewright.model.instant import Action
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("tag", pa.string())])
 SHARED = [f"shared{number}" for number in range(8)]
 RETRIES = 3
+#: Operations that are no writes of anybody.
+SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,41 @@ def read_journal(path: Path) -> list[Try]:
     return [Try(**{**values, "keys": tuple(values["keys"])}) for values in map(json.loads, lines)]
 
 
+def processes(
+    tables: Sequence[lw.Table], options: Mapping[str, str], count: int, seconds: float, into: Path
+) -> list[Try]:
+    """Let processes write at the same time; return all their tries."""
+    uris, settings = json.dumps([t.path for t in tables]), json.dumps(dict(options))
+    journals = [into / f"journal{number}" for number in range(count)]
+    writers = [
+        subprocess.Popen(
+            [sys.executable, __file__, journal, uris, settings, f"w{number}", str(seconds)],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number, journal in enumerate(journals)
+    ]
+    try:
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        for writer in writers:
+            errors = writer.communicate(timeout=seconds * 3 + 120)[1]
+            assert writer.returncode == 0, errors
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+    return [tried for journal in journals for tried in read_journal(journal)]
+
+
 def judge(table: lw.Table, tries: Sequence[Try], hudi_rows: Any = None) -> Counter[str]:
     """Check that every write that took effect is there, in order, and no other."""
     mine = [t for t in tries if t.table == table.path]
@@ -96,12 +136,23 @@ def judge(table: lw.Table, tries: Sequence[Try], hudi_rows: Any = None) -> Count
 def _judge_history(table: lw.Table, done: Sequence[Try]) -> None:
     completed = [t.completed for t in done]
     assert len(set(completed)) == len(completed), "completion times are not unique"
-    instants = {i.requested: i.completed for i in table.timeline.data()}
+    view = table.timeline.with_history()
+    times = [i.requested for i in view.data()]
+    assert times == sorted(set(times)), "the history is not in order"
+    instants = {
+        i.requested: i.completed
+        for i in view.data()
+        if view.commit_metadata(i).operation not in SERVICES
+    }
     missing = [t for t in done if instants.get(t.requested) != t.completed]
     assert not missing, f"not on the timeline: {missing[:3]}"
     assert len(instants) == len(done), "the timeline holds writes that nobody made"
     for write in done[:: max(1, len(done) // 10)]:
-        then = table.scan(as_of=write.requested).to_arrow().to_pylist()
+        try:
+            then = table.scan(as_of=write.requested).to_arrow().to_pylist()
+        except HistoryGone:
+            assert table.timeline.by_action(Action.CLEAN), "nothing was cleaned"
+            continue
         shown = {row["id"]: row["tag"] for row in then}
         assert {shown.get(key) for key in write.keys} == {write.tag}, write
 

@@ -35,7 +35,8 @@ ORDERINGS = {
     pa.int64(): (0, 1, 2, 3, -5, 2**62),
     pa.float64(): (0.0, -0.0, 1.5, float("nan"), -1.0, float("inf")),
     pa.string(): ("", "a", "b", "ab", "9"),
-    pa.date32(): (dt.date(1970, 1, 1), dt.date(1969, 12, 31), dt.date(2024, 2, 29)),
+    # The hudi package takes the first day of 1970 in a delete for no ordering value at all.
+    pa.date32(): (dt.date(1970, 1, 2), dt.date(1969, 12, 31), dt.date(2024, 2, 29)),
     pa.decimal128(9, 2): (Decimal("0.00"), Decimal("-1.50"), Decimal("10.01")),
     pa.timestamp("us", "UTC"): (
         dt.datetime(2024, 1, 1, tzinfo=dt.UTC),
@@ -199,6 +200,8 @@ class WriteMachine(RuleBasedStateMachine):
         self.sound = True
         #: A write has failed, and what it left behind waits for the next one.
         self.broken = False
+        #: The rows that were read last.
+        self.head: list[dict[str, Any]] = []
 
     # -------------------------------------------------------------------------------- steps
 
@@ -593,7 +596,7 @@ class WriteMachine(RuleBasedStateMachine):
 
     def check_head(self) -> None:
         expected = counted(self.model.rows(), self.columns)
-        rows = by_us(self.table.scan(meta=True))
+        rows = self.head = by_us(self.table.scan(meta=True))
         same(counted(rows, self.columns), expected, "we read the head")
         numbers = Counter(row["_hoodie_commit_seqno"] for row in rows)
         assert not [number for number, count in numbers.items() if count > 1]
