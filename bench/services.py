@@ -40,6 +40,9 @@ def in_spark(python: str, options: argparse.Namespace, jars: list[Path]) -> dict
     command += ["--rows", *map(str, options.rows), "--only", *parts]
     command += ["--jars", *map(str, jars)]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK")}
+    # Workers are woken by a function of a module in this folder.
+    paths = (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed")

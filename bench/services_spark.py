@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Any
 
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-# Workers are woken by a function of a module beside this one.
-_PATHS = (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
-os.environ["PYTHONPATH"] = os.pathsep.join(path for path in _PATHS if path)
 
 from pyspark.sql import SparkSession
 
