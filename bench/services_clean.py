@@ -114,7 +114,7 @@ def planned(path: Path) -> dict[str, Any]:
     }
 
 
-def committed(path: Path, count: int) -> dict[str, Any]:
+def committed(path: Path, count: int, version: int = 9) -> dict[str, Any]:
     """Write so many small commits with services inline; medians and totals per hundred."""
     table = lw.create_table(
         path,
@@ -124,6 +124,7 @@ def committed(path: Path, count: int) -> dict[str, Any]:
         order_by="n",
         type="MERGE_ON_READ",
         buckets=4,
+        version=version,
     )
     walls: list[float] = []
     cpus: list[float] = []
@@ -223,6 +224,7 @@ def main() -> None:
     parser.add_argument("part", choices=("plan", "commits", "all"))
     parser.add_argument("--groups", type=int, default=100_000)
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--version", type=int, default=9, help="of the table that is written to")
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
     if options.part == "all":
@@ -238,7 +240,7 @@ def main() -> None:
             skeleton(folder / "t", options.groups)
             print(json.dumps(apart("plan", "--table", str(folder / "t"))))
         else:
-            print(json.dumps(committed(folder / "t", options.count)))
+            print(json.dumps(committed(folder / "t", options.count, options.version)))
     finally:
         shutil.rmtree(folder)
 
