@@ -75,7 +75,7 @@ class _Run:
     @property
     def has_more(self) -> bool:
         """Whether rows follow the head."""
-        return self._next < self._reader.num_record_batches
+        return bool(self._next < self._reader.num_record_batches)
 
     def drop(self, count: int) -> None:
         """Take rows off the head; a head that is used up is followed by the next."""
@@ -117,7 +117,8 @@ def _least_last(runs: Sequence[_Run], by: Sequence[str]) -> _Run | None:
     lasts = [run.head.slice(run.head.num_rows - 1) for run in going if run.head is not None]
     if not lasts:
         return None
-    return going[_order(pa.concat_tables(lasts), by)[0].as_py()]
+    first: int = _order(pa.concat_tables(lasts), by)[0].as_py()
+    return going[first]
 
 
 def _beginning_before(runs: Sequence[_Run], last: _Run, by: Sequence[str]) -> list[_Run]:

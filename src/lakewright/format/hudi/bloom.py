@@ -105,7 +105,7 @@ class BloomFilter:
     def encoded(self) -> bytes:
         """Return the base64 text for the footer as bytes; filters of many keys are large."""
         inner = struct.pack(">iibi", _VERSION, self.hashes, _MURMUR, self.bits)
-        parts: list[bytes | Bytes] = [part for row in self.rows for part in (inner, row)]
+        parts: list[bytes | memoryview] = [p for row in self.rows for p in (inner, row.data)]
         if self.kind == DYNAMIC:
             counts = struct.pack(">iii", self.row_keys, self.last_keys, len(self.rows))
             parts = [inner, counts, *parts]
