@@ -41,6 +41,9 @@ from lakewright.model.errors import Corrupt
 _MAGIC = b"PAR1"
 _PIECE = 8 << 20
 _KERNEL_PIECE = 1 << 30
+_PAGE = 4096
+#: Column chunks of less than this are not worth the room that aligning them takes.
+_ALIGNED = 1 << 20
 _MOST_ORDINALS = 1 << 15
 _MOST_ROWS = 1 << 31
 _ROWS = 1 << 20
@@ -225,7 +228,6 @@ class _Splice:
         rows = unpacked(group[_Group.ROWS][1])
         if not 0 <= rows < _MOST_ROWS:
             raise Forged(f"a row group claims {rows} rows")
-        begin = self.at
         copied: list[Fields] = []
         run = _Run()
         for raw in split_list(group[_Group.COLUMNS][1])[1]:
@@ -250,7 +252,8 @@ class _Splice:
             run.add(chunk, meta, start, size)
             copied.append(chunk)
         self._copy(run, source, opened)
-        if _Group.OFFSET in group:
+        if _Group.OFFSET in group and copied:
+            begin, _ = _extent(split(copied[0][_Chunk.META][1]))
             group[_Group.OFFSET] = I64, packed(begin)
         group.pop(_Group.ORDINAL, None)
         if len(self.groups) < _MOST_ORDINALS:
@@ -261,6 +264,9 @@ class _Splice:
         """Copy chunks that lie side by side."""
         if not run.chunks:
             return
+        if run.end - run.start >= _ALIGNED:
+            # Whole pages are copied faster than parts of two each.
+            self._write(bytes((run.start - self.at) % _PAGE))
         moved = self.at - run.start
         for chunk, meta in run.chunks:
             self._shift(chunk, meta, moved, opened)
