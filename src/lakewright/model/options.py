@@ -133,6 +133,23 @@ def _check_keys(keys: Iterable[str]) -> None:
         )
 
 
+def parse_count(text: str) -> int:
+    """Read a whole number from 0 on."""
+    return _least(text, 0)
+
+
+def parse_positive(text: str) -> int:
+    """Read a whole number from 1 on."""
+    return _least(text, 1)
+
+
+def _least(text: str, least: int) -> int:
+    value = int(text)
+    if value < least:
+        raise ValueError(text)
+    return value
+
+
 def parse_bool(text: str) -> bool:
     """Read ``true`` or ``false`` in any case; anything else is a ValueError."""
     match text.strip().lower():

@@ -17,7 +17,7 @@ from enum import StrEnum
 from types import TracebackType
 
 from lakewright.model.errors import LakewrightError, NotFound
-from lakewright.model.options import declare
+from lakewright.model.options import declare, parse_positive
 from lakewright.storage.fleeting import fleeting
 from lakewright.storage.port import FileStat, Storage
 from lakewright.timeline.owner import Owner
@@ -41,13 +41,6 @@ def _interval(text: str) -> int:
     return value
 
 
-def _misses(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
-
-
 INTERVAL = declare(
     "hoodie.client.heartbeat.interval_in_ms",
     _interval,
@@ -58,7 +51,7 @@ INTERVAL = declare(
 )
 MISSES = declare(
     "hoodie.client.heartbeat.tolerable.misses",
-    _misses,
+    parse_positive,
     2,
     doc="After so many missed heartbeats a write counts as failed, and the next writer rolls it "
     "back. Writes of ended processes of this machine count as failed at once.",

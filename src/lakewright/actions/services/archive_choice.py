@@ -12,21 +12,14 @@ from lakewright.actions.services.compaction_options import MAX_DELTA_COMMITS
 from lakewright.format.hudi.metadata.clean import CleanPlan
 from lakewright.model.errors import Invalid
 from lakewright.model.instant import Action, Instant
-from lakewright.model.options import declare, parse_bool
+from lakewright.model.options import declare, parse_bool, parse_positive
 from lakewright.model.table import TableType
 from lakewright.table.horizon import last_cleaning
 from lakewright.timeline.view import TimelineView
 
-
-def _positive(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError(text)
-    return int(text)
-
-
 LEAST = declare(
     "hoodie.keep.min.commits",
-    _positive,
+    parse_positive,
     20,
     doc="How many completed commits archiving leaves on the active timeline.",
     since="0.1",
@@ -34,7 +27,7 @@ LEAST = declare(
 )
 MOST = declare(
     "hoodie.keep.max.commits",
-    _positive,
+    parse_positive,
     30,
     doc="From how many completed commits on the active timeline on the oldest are archived.",
     since="0.1",

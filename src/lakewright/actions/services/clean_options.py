@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lakewright.model.options import declare, parse_bool
+from lakewright.model.options import declare, parse_bool, parse_positive
 
 
 class CleanPolicy(StrEnum):
@@ -14,12 +14,6 @@ class CleanPolicy(StrEnum):
     KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
     KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
     KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
-
-
-def _positive(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError(text)
-    return int(text)
 
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -48,7 +42,7 @@ POLICY = declare(
 )
 COMMITS = declare(
     "hoodie.clean.commits.retained",
-    _positive,
+    parse_positive,
     10,
     doc="With KEEP_LATEST_COMMITS: how many of the latest commits can be read after cleaning.",
     since="0.1",
@@ -57,7 +51,7 @@ COMMITS = declare(
 )
 VERSIONS = declare(
     "hoodie.clean.fileversions.retained",
-    _positive,
+    parse_positive,
     3,
     doc="With KEEP_LATEST_FILE_VERSIONS: how many versions of each file group stay.",
     since="0.1",
@@ -66,7 +60,7 @@ VERSIONS = declare(
 )
 HOURS = declare(
     "hoodie.clean.hours.retained",
-    _positive,
+    parse_positive,
     24,
     doc="With KEEP_LATEST_BY_HOURS: of how many hours the commits can be read after cleaning.",
     since="0.1",
@@ -85,7 +79,7 @@ INCREMENTAL = declare(
 )
 TRIGGER = declare(
     "hoodie.clean.trigger.max.commits",
-    _positive,
+    parse_positive,
     1,
     doc="After how many commits since the last cleaning an inline cleaning is due.",
     since="0.1",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lakewright.actions.tasks.cluster_order import Order
-from lakewright.model.options import declare, parse_bool, parse_names
+from lakewright.model.options import declare, parse_bool, parse_count, parse_names, parse_positive
 
 
 class Strategy(StrEnum):
@@ -37,20 +37,6 @@ def _strategy(text: str) -> Strategy:
     return Strategy(text.strip().removeprefix(_PACKAGE))
 
 
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError(text)
-    return value
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
-
-
 def _pattern(text: str) -> str:
     try:
         re.compile(text)
@@ -74,7 +60,7 @@ STRATEGY = declare(
 )
 SMALL_FILE = declare(
     f"{_PREFIX}small.file.limit",
-    _count,
+    parse_count,
     300 << 20,
     doc="Slices whose base file is smaller than this are clustered.",
     since="0.1",
@@ -82,7 +68,7 @@ SMALL_FILE = declare(
 )
 TARGET_FILE = declare(
     f"{_PREFIX}target.file.max.bytes",
-    _positive,
+    parse_positive,
     1 << 30,
     doc="About how large the files become that a clustering writes.",
     since="0.1",
@@ -90,7 +76,7 @@ TARGET_FILE = declare(
 )
 GROUP_BYTES = declare(
     f"{_PREFIX}max.bytes.per.group",
-    _positive,
+    parse_positive,
     2 << 30,
     doc="The most bytes that one task of a clustering rewrites, about.",
     since="0.1",
@@ -98,7 +84,7 @@ GROUP_BYTES = declare(
 )
 MOST_GROUPS = declare(
     f"{_PREFIX}max.num.groups",
-    _positive,
+    parse_positive,
     30,
     doc="The most tasks in one plan of a clustering; the rest is left to the next one.",
     since="0.1",
@@ -124,7 +110,7 @@ FILTER_MODE = declare(
 )
 LOOKBACK = declare(
     f"{_PREFIX}daybased.lookback.partitions",
-    _count,
+    parse_count,
     2,
     doc="How many of the last partitions are clustered in the mode RECENT_DAYS; 0 for all.",
     since="0.1",
@@ -132,7 +118,7 @@ LOOKBACK = declare(
 )
 SKIPPED = declare(
     f"{_PREFIX}daybased.skipfromlatest.partitions",
-    _count,
+    parse_count,
     0,
     doc="How many of the very last partitions are left out in the mode RECENT_DAYS.",
     since="0.1",
@@ -172,7 +158,7 @@ PATTERN = declare(
 )
 MAX_COMMITS = declare(
     "hoodie.clustering.inline.max.commits",
-    _positive,
+    parse_positive,
     4,
     doc="Commits after which a clustering that runs by itself is due.",
     since="0.1",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lakewright.model.options import declare
+from lakewright.model.options import declare, parse_count, parse_positive
 
 
 class Strategy(StrEnum):
@@ -44,20 +44,6 @@ def _strategy(text: str) -> Strategy:
     return Strategy(text.strip().removeprefix(PACKAGE))
 
 
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError(text)
-    return value
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
-
-
 def _pattern(text: str) -> str:
     try:
         re.compile(text)
@@ -78,7 +64,7 @@ STRATEGY = declare(
 )
 TARGET_IO = declare(
     "hoodie.compaction.target.io",
-    _count,
+    parse_count,
     500 * 1024,
     doc="Megabytes that one compaction reads and writes, about, under a strategy that bounds them.",
     since="0.1",
@@ -86,7 +72,7 @@ TARGET_IO = declare(
 )
 TARGET_PARTITIONS = declare(
     "hoodie.compaction.daybased.target.partitions",
-    _positive,
+    parse_positive,
     10,
     doc="Partitions of one compaction by day: the newest ones, or those of so many days.",
     since="0.1",
@@ -94,7 +80,7 @@ TARGET_PARTITIONS = declare(
 )
 LEAST_LOG_BYTES = declare(
     "hoodie.compaction.logfile.size.threshold",
-    _count,
+    parse_count,
     0,
     doc="Slices with smaller logs are left alone by LogFileSizeBasedCompactionStrategy.",
     since="0.1",
@@ -102,7 +88,7 @@ LEAST_LOG_BYTES = declare(
 )
 LEAST_LOGS = declare(
     "hoodie.compaction.logfile.num.threshold",
-    _count,
+    parse_count,
     0,
     doc="Slices with fewer logs are left alone by LogFileNumBasedCompactionStrategy.",
     since="0.1",
@@ -118,7 +104,7 @@ PARTITION_PATTERN = declare(
 )
 MOST_GROUPS = declare(
     "lakewright.compaction.groups",
-    _positive,
+    parse_positive,
     100_000,
     doc="The most file groups in one plan of a compaction; the rest is left to the next one.",
     since="0.1",
@@ -135,7 +121,7 @@ TRIGGER = declare(
 )
 MAX_DELTA_COMMITS = declare(
     "hoodie.compact.inline.max.delta.commits",
-    _positive,
+    parse_positive,
     5,
     doc="Delta commits after which a compaction is due.",
     since="0.1",
@@ -143,7 +129,7 @@ MAX_DELTA_COMMITS = declare(
 )
 MAX_DELTA_SECONDS = declare(
     "hoodie.compact.inline.max.delta.seconds",
-    _positive,
+    parse_positive,
     3600,
     doc="Seconds after which a compaction is due.",
     since="0.1",
@@ -151,7 +137,7 @@ MAX_DELTA_SECONDS = declare(
 )
 LOG_COMPACTION_BLOCKS = declare(
     "hoodie.log.compaction.blocks.threshold",
-    _positive,
+    parse_positive,
     5,
     doc="A slice with so many log files is worth a log compaction.",
     since="0.1",

@@ -32,7 +32,7 @@ from lakewright.format.hudi.metadata.commit import WriteStat
 from lakewright.model.errors import Unsupported
 from lakewright.model.files import FileSlice
 from lakewright.model.logs import facts
-from lakewright.model.options import declare
+from lakewright.model.options import declare, parse_count
 from lakewright.model.schema import FILE_NAME, META_COLUMNS, RECORD_KEY
 from lakewright.storage.port import Storage
 from lakewright.table.reader.names import SAME
@@ -42,16 +42,9 @@ log = logging.getLogger(__name__)
 _MODEL = "writer.model.name"
 
 
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError(text)
-    return value
-
-
 COPIED = declare(
     "lakewright.clustering.copied-row-group-bytes",
-    _count,
+    parse_count,
     1 << 20,
     doc="Row groups of at least this size, on the average of a task, are copied unread by a "
     "clustering that does not sort; smaller ones are read and put together.",

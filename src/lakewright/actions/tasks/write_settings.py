@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lakewright.model.options import declare, parse_bool
+from lakewright.model.options import declare, parse_bool, parse_count, parse_positive
 
 
 class BlockFormat(StrEnum):
@@ -22,25 +22,11 @@ class SortMode(StrEnum):
     GLOBAL_SORT = "GLOBAL_SORT"
 
 
-def _bytes(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError(text)
-    return value
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
-
-
 _SIZE = "a whole number of bytes"
 
 SMALL_FILE = declare(
     "hoodie.parquet.small.file.limit",
-    _bytes,
+    parse_count,
     100 << 20,
     doc="A base file below this size takes new rows before a new file group is made; 0 turns "
     "that off. Bucket tables have no use for it.",
@@ -49,7 +35,7 @@ SMALL_FILE = declare(
 )
 MAX_FILE = declare(
     "hoodie.parquet.max.file.size",
-    _positive,
+    parse_positive,
     120 << 20,
     doc="About how large a base file may become before a new file group is begun.",
     since="0.1",
@@ -91,7 +77,7 @@ COMBINE_ON_INSERT = declare(
 )
 DRIVER_BYTES = declare(
     "lakewright.write.driver-bytes",
-    _bytes,
+    parse_count,
     64 << 20,
     doc="Rows up to this size in memory are taken to the driver and routed there, without a "
     "shuffle; 0 sends every row to the executors.",
@@ -100,7 +86,7 @@ DRIVER_BYTES = declare(
 )
 DRIVER_WORK = declare(
     "lakewright.write.driver-work",
-    _bytes,
+    parse_count,
     1 << 30,
     doc="With Spark: up to so many bytes to read and write the driver's own threads write the "
     "files of a small batch on a local master; more, or on a cluster, goes to the executors.",
@@ -109,7 +95,7 @@ DRIVER_WORK = declare(
 )
 SPILL_BYTES = declare(
     "lakewright.write.spill-bytes",
-    _positive,
+    parse_positive,
     256 << 20,
     doc="Rows that a task holds in memory before it puts them on its own disk.",
     since="0.1",

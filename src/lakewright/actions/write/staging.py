@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakewright.actions.write.rows import ArrowRows
 from lakewright.model.errors import Invalid
 from lakewright.model.logs import facts
-from lakewright.model.options import declare
+from lakewright.model.options import declare, parse_positive
 from lakewright.storage.port import Storage
 
 log = logging.getLogger(__name__)
@@ -24,16 +24,9 @@ _PREFIX = "lakewright-staged-"
 ABANDONED = 7 * 24 * 3600
 
 
-def _bytes(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
-
-
 STAGED_BYTES = declare(
     "lakewright.write.staged-bytes",
-    _bytes,
+    parse_positive,
     1 << 30,
     doc='Rows, in Arrow\'s memory, that one write through `format("lakewright")` may stage for '
     "its commit, where Spark gives the source no shuffle: upserts, deletes and bucket tables.",

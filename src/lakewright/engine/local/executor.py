@@ -19,20 +19,12 @@ from lakewright.actions.executor import (
 from lakewright.actions.threads import run_in_threads, threads_for
 from lakewright.actions.write.rows import ArrowRows
 from lakewright.format.arrow.schema import from_arrow_schema
-from lakewright.model.options import declare
+from lakewright.model.options import declare, parse_count
 from lakewright.model.schema import Struct
-
-
-def _threads(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError(text)
-    return value
-
 
 THREADS = declare(
     "lakewright.write.threads",
-    _threads,
+    parse_count,
     0,
     doc="Files that are written at the same time without Spark; 0 stands for twice the number of "
     "processors: a file that waits for its disk leaves one to another.",

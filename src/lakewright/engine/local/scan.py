@@ -11,19 +11,11 @@ import pyarrow as pa
 from lakewright.actions.scan import ScanPlan
 from lakewright.actions.tasks.read import Task, task_runner
 from lakewright.model.files import ReadingMode
-from lakewright.model.options import declare
-
-
-def _workers(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError(text)
-    return value
-
+from lakewright.model.options import declare, parse_count
 
 THREADS = declare(
     "lakewright.read.threads",
-    _workers,
+    parse_count,
     0,
     doc="File slices that are read at the same time without Spark; 0 stands for the number of "
     "processors.",

@@ -11,7 +11,7 @@ from lakewright.engine.spark.schema import nullable, to_spark_schema, worker_for
 from lakewright.engine.spark.session import ensure_workers, parallelism
 from lakewright.engine.spark.worker import Shared, pack
 from lakewright.engine.spark.workers import in_worker
-from lakewright.model.options import declare
+from lakewright.model.options import declare, parse_positive
 from lakewright.model.schema import Struct
 
 if TYPE_CHECKING:
@@ -20,16 +20,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def _bytes(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
-
-
 LARGEST_TASK = declare(
     "lakewright.spark.task-bytes",
-    _bytes,
+    parse_positive,
     512 << 20,
     doc="Bytes on storage that one Spark task merges at most, a single larger slice excepted. "
     "Slices are streamed, so that this bounds the time of a task and not its memory.",

@@ -24,19 +24,12 @@ from lakewright.format.hudi.metadata.restore import decode_savepoint
 from lakewright.format.hudi.metadata.rollback import decode_rollback
 from lakewright.model.errors import Conflict
 from lakewright.model.instant import Action, Instant
-from lakewright.model.options import declare
+from lakewright.model.options import declare, parse_positive
 from lakewright.storage.port import Storage
-
-
-def _positive(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError(text)
-    return int(text)
-
 
 BLOCK_ENTRIES = declare(
     "lakewright.archive.entries-per-block",
-    _positive,
+    parse_positive,
     10,
     doc="How many entries one block of the archived timeline of version 6 tables holds.",
     since="0.1",

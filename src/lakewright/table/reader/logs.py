@@ -15,7 +15,7 @@ from lakewright.format.hudi.log.deletes import DeleteRecords
 from lakewright.format.hudi.log.read import read_data, read_deletes, read_positions, scan_blocks
 from lakewright.model.errors import NotFound
 from lakewright.model.files import LogFile
-from lakewright.model.options import declare
+from lakewright.model.options import declare, parse_count
 from lakewright.model.schema import COMMIT_TIME, RECORD_KEY
 from lakewright.table.merge import ordering as order
 from lakewright.table.merge.blocks import live_blocks
@@ -24,17 +24,9 @@ from lakewright.table.reader.keys import delete_keys, record_keys
 from lakewright.table.reader.names import FileNames
 from lakewright.table.reader.source import SliceSource
 
-
-def _bytes(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError(text)
-    return value
-
-
 LOG_MEMORY = declare(
     "lakewright.read.log-memory",
-    _bytes,
+    parse_count,
     256 << 20,
     doc="Bytes of decoded log records of one file slice that are kept between finding the "
     "winners and reading their rows; blocks beyond it are decoded a second time.",

@@ -1,22 +1,8 @@
 """The options of locks; Hudi's names where Hudi has one."""
 
-from lakewright.model.options import declare
+from lakewright.model.options import declare, parse_count, parse_positive
 
 _FROM_1 = "a whole number from 1"
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
-
-
-def _minutes(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError(text)
-    return value
 
 
 #: Hudi's class names, and ours, by the last part in lower case.
@@ -52,7 +38,7 @@ PROVIDER = declare(
 )
 WAIT = declare(
     "hoodie.write.lock.wait_time_ms",
-    _positive,
+    parse_positive,
     60_000,
     doc="Milliseconds to wait for the lock before the write is given up.",
     since="0.1",
@@ -69,7 +55,7 @@ FILE_FOLDER = declare(
 )
 FILE_EXPIRE = declare(
     "hoodie.write.lock.filesystem.expire",
-    _minutes,
+    parse_count,
     15,
     doc="Minutes after which a lock file that nobody renewed is broken; 0 for never. Locks of "
     "ended processes of this machine are broken at once. (Hudi's default is 0; it does not renew "
@@ -79,7 +65,7 @@ FILE_EXPIRE = declare(
 )
 VALIDITY = declare(
     "hoodie.write.lock.storage.validity.timeout.secs",
-    _positive,
+    parse_positive,
     300,
     doc="Seconds for which a storage lock holds without being renewed.",
     since="0.1",
@@ -87,7 +73,7 @@ VALIDITY = declare(
 )
 RENEWAL = declare(
     "hoodie.write.lock.storage.renew.interval.secs",
-    _positive,
+    parse_positive,
     30,
     doc="Seconds between renewals of a storage lock while it is held.",
     since="0.1",
