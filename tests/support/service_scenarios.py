@@ -60,6 +60,10 @@ def prepare_for(
     if service == "delete_savepoint":
         table.savepoint()
     table.upsert(table_of(rows("b", "x", 5), rows("e", "y", 5)))
+    if service in CLUSTERING:
+        # A second file in each partition, to be put together with the first.
+        more = table_of(rows("st", "x", 4), rows("uv", "y", 4))
+        table.insert(more, options={"hoodie.parquet.small.file.limit": "0"})
     if service in {"carry_out_compaction", "roll_back_compaction"}:
         table.schedule_compaction()
     if service == "carry_out_clustering":
