@@ -310,7 +310,7 @@ class ServiceMachine(WriteMachine):
         self.services &= known
         self.merged &= known
         last = self.past[-1][0].requested
-        self.horizon = min(self.horizon, last)
+        self.horizon = min(self.horizon, max(known))
         self.model = self._as_of(last)
         waiting = {i.requested for i in self._pending()}
         for plan, made in self.plans.items():

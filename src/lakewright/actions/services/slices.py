@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from lakewright.format.hudi.metadata.rollback import RollbackMetadata
 from lakewright.model.errors import Conflict
 from lakewright.model.files import FileSlice
 from lakewright.model.instant import Action, Instant
@@ -57,7 +58,18 @@ def written_since(before: TimelineView, now: TimelineView) -> frozenset[str]:
             instant=min(lost),
         )
     fresh = [i for i in now.data() if i.requested not in known]
-    return partitions_of(now, fresh)
+    return partitions_of(now, fresh) | _rolled_back_since(before, now)
+
+
+def _rolled_back_since(before: TimelineView, now: TimelineView) -> frozenset[str]:
+    """Return the partitions from which files of failed writes were deleted: layout 1 lists them."""
+    known = {i.requested for i in before.by_action(Action.ROLLBACK) if i.is_completed}
+    found: set[str] = set()
+    for instant in now.by_action(Action.ROLLBACK):
+        if instant.is_completed and instant.requested not in known:
+            body = now.metadata(instant)
+            found.update(body.partitions if isinstance(body, RollbackMetadata) else ())
+    return frozenset(found)
 
 
 def partitions_of(view: TimelineView, instants: Sequence[Instant]) -> frozenset[str]:
