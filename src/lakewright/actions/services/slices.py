@@ -58,17 +58,33 @@ def written_since(before: TimelineView, now: TimelineView) -> frozenset[str]:
             instant=min(lost),
         )
     fresh = [i for i in now.data() if i.requested not in known]
-    return partitions_of(now, fresh) | _rolled_back_since(before, now)
+    return partitions_of(now, fresh) | _taken_back_since(before, now)
 
 
-def _rolled_back_since(before: TimelineView, now: TimelineView) -> frozenset[str]:
-    """Return the partitions from which files of failed writes were deleted: layout 1 lists them."""
+def _taken_back_since(before: TimelineView, now: TimelineView) -> frozenset[str]:
+    """Return the partitions from which files of failed writes were deleted.
+
+    In layout 1 the logs of a write under way lie among those of others. One that its own writer
+    took back leaves no word of where they were: ``Conflict``.
+    """
     known = {i.requested for i in before.by_action(Action.ROLLBACK) if i.is_completed}
     found: set[str] = set()
+    told: set[str] = set()
     for instant in now.by_action(Action.ROLLBACK):
         if instant.is_completed and instant.requested not in known:
             body = now.metadata(instant)
-            found.update(body.partitions if isinstance(body, RollbackMetadata) else ())
+            if isinstance(body, RollbackMetadata):
+                found.update(body.partitions)
+                told.update(body.commits)
+    there = {i.requested for i in now.instants}
+    gone = before.pending_writes - there - told
+    if gone and now.config.layout == 1:
+        raise Conflict(
+            f"The write {min(gone)} was taken back by its writer while a service was being "
+            "planned.",
+            next_step="Plan again.",
+            instant=min(gone),
+        )
     return frozenset(found)
 
 

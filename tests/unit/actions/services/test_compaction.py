@@ -363,6 +363,28 @@ def test_version_6_waits_for_writes_under_way(tmp_path: Path) -> None:
     assert schedule_compaction(servicing(storage)) is not None
 
 
+def test_version_6_plans_again_where_a_writer_took_itself_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its logs may have been seen among those of others, and nothing tells where they were."""
+    table = made(tmp_path, 6, 2, "n")
+    history(table)
+    storage = open_storage(table.path)
+    by = committer(storage)
+    ticket = by.begin(Action.DELTACOMMIT, "UPSERT")
+    looking = StorageUpkeep.schedule
+
+    def late(self: StorageUpkeep, *given: object, **more: object) -> object:
+        by.abandon(ticket)
+        return looking(self, *given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(StorageUpkeep, "schedule", late)
+    with pytest.raises(Conflict, match="taken back by its writer"):
+        schedule_compaction(servicing(storage))
+    monkeypatch.undo()
+    assert schedule_compaction(servicing(storage)) is not None
+
+
 # ------------------------------------------------------------------ rivals and failures
 
 
