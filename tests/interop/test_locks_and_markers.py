@@ -180,7 +180,9 @@ def test_we_roll_a_crashed_write_of_hudi_back(orders: Orders) -> None:
 
 def test_what_we_roll_back_hudi_accepts(orders: Orders) -> None:
     storage = orders.storage
-    Write.begin(storage, action=orders.action).base("new-group-0", "oslo").abandon()
+    Write.begin(storage, action=orders.action).base("new-group-0", "oslo").die()
+    # The next writer takes back the dead one with a rollback, and itself without a trace.
+    Write.begin(storage, action=orders.action).base("new-group-1", "oslo").abandon()
     assert orders.rows() == {"a": 1, "b": 1}
     orders.upsert(("b", 3), ("d", 4))
     assert orders.rows() == {"a": 1, "b": 3, "d": 4}
