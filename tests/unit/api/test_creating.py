@@ -199,7 +199,7 @@ def test_settings_may_come_under_their_names_in_hudi(tmp_path: Path) -> None:
         ({"properties": {"hoodie.table.version": "8"}}, ["hoodie.table.version=8", "9"]),
         ({"properties": {"hoodie.table.name": "other"}}, ["hoodie.table.name"]),
         ({"properties": {"hoodie.table.checksum": "1"}}, ["checksum"]),
-        ({"properties": {"hoodie.table.cdc.enabled": "true"}}, ["cdc"]),
+        ({"properties": {"hoodie.table.cdc.enabled": "perhaps"}}, ["cdc", "perhaps"]),
         ({"properties": {"hoodie.table.metadata.partitions": "files"}}, ["metadata"]),
         ({"properties": {"hoodie.parquet.max.file.size": "x"}}, ["max.file.size", "'x'"]),
         ({"properties": {"hoodie.index.type": "x"}}, ["hoodie.index.type", "BUCKET"]),

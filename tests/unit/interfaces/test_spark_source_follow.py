@@ -132,7 +132,7 @@ def test_before_spark_4_2_a_batch_takes_all_there_is(table: lw.Table) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "snapshot"}, "incremental .rows that changed., cdc"),
+        ({"mode": "snapshot"}, "incremental .rows that changed., changes"),
         ({"max_instants": "0"}, "a whole number from 1"),
         ({"history": "guess"}, "fail, skip"),
         ({"as_of": "20261115000000000"}, "unknown option as_of"),
