@@ -3,9 +3,9 @@
 Each has options for one call, over the table's own; keywords stand for the most used of them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lakewright.actions.services.archive_choice import LEAST, MOST
 from lakewright.actions.services.archiving import ArchivePlan, ArchiveResult, archive, plan_archive
@@ -111,13 +111,7 @@ class Maintainable:
             "target_io": target_io,
         }
         with self._servicing(_compacting(options, strategy, target_io)) as work:
-            waiting = _given(plan, Service.COMPACTION, given)
-            if waiting is None and _any(given):
-                made = schedule_compaction(work, partitions=partitions, instant=instant)
-                if made is None:
-                    return ServiceResult(Service.COMPACTION, None)
-                waiting = made.instant
-            return compact(work, waiting)
+            return _carried_out(work, Service.COMPACTION, plan, given, schedule_compaction, compact)
 
     def schedule_log_compaction(
         self,
@@ -144,13 +138,9 @@ class Maintainable:
         """Merge the logs of slices that have many into one log each; base files stay."""
         given = {"partitions": partitions, "instant": instant}
         with self._servicing(options) as work:
-            waiting = _given(plan, Service.LOG_COMPACTION, given)
-            if waiting is None and _any(given):
-                made = schedule_log_compaction(work, partitions=partitions, instant=instant)
-                if made is None:
-                    return ServiceResult(Service.LOG_COMPACTION, None)
-                waiting = made.instant
-            return log_compact(work, waiting)
+            return _carried_out(
+                work, Service.LOG_COMPACTION, plan, given, schedule_log_compaction, log_compact
+            )
 
     def schedule_clustering(
         self,
@@ -202,13 +192,7 @@ class Maintainable:
         }
         wanted = _clustering(options, sort_by, layout, target_size, small_file)
         with self._servicing(wanted) as work:
-            waiting = _given(plan, Service.CLUSTERING, given)
-            if waiting is None and _any(given):
-                made = schedule_clustering(work, partitions=partitions, instant=instant)
-                if made is None:
-                    return ServiceResult(Service.CLUSTERING, None)
-                waiting = made.instant
-            return cluster(work, waiting)
+            return _carried_out(work, Service.CLUSTERING, plan, given, schedule_clustering, cluster)
 
     def schedule_cleaning(
         self,
@@ -362,6 +346,24 @@ _ACTIONS = {
     Service.CLUSTERING: Action.CLUSTERING,
     Service.CLEANING: Action.CLEAN,
 }
+
+
+def _carried_out(
+    work: Servicing,
+    service: Service,
+    plan: PlanLike | None,
+    given: Mapping[str, Any],
+    schedule: Callable[..., ServicePlan | None],
+    run: Callable[[Servicing, Instant | None], ServiceResult],
+) -> ServiceResult:
+    """Carry out a plan; one that ``given`` keywords ask for is made first."""
+    waiting = _given(plan, service, given)
+    if waiting is None and _any(given):
+        made = schedule(work, partitions=given["partitions"], instant=given["instant"])
+        if made is None:
+            return ServiceResult(service, None)
+        waiting = made.instant
+    return run(work, waiting)
 
 
 def _any(given: Mapping[str, object]) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lakewright.actions.services.archive_choice import (
@@ -16,6 +16,7 @@ from lakewright.actions.write.admission import check_config
 from lakewright.format.hudi.file_names import base_file, log_file
 from lakewright.model.instant import Instant
 from lakewright.model.logs import facts
+from lakewright.model.shown import SHOWN, Shown, first_of
 from lakewright.storage.paths import split
 from lakewright.storage.port import Storage
 from lakewright.timeline.view import TimelineView
@@ -24,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class ArchivePlan:
+class ArchivePlan(Shown):
     """The instants that archiving would take off the active timeline, oldest first.
 
     ``bound`` is what holds back the writes after them, where something does.
@@ -35,7 +36,8 @@ class ArchivePlan:
     active: int
     bound: Bound | None = None
 
-    def __str__(self) -> str:
+    def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
+        """Stream the plan as lines of text; ``limit`` instants, None for all."""
         if not self.instants:
             text = f"archiving of {self.table}: nothing of {self.active} instants"
         else:
@@ -46,13 +48,8 @@ class ArchivePlan:
             )
         if self.bound is not None:
             text += f"; {self.bound.instant or 'everything'} stays: {self.bound.why}"
-        return text
-
-    def show(self) -> None:
-        """Print the plan."""
-        print(self)  # noqa: T201 - showing it is what it is asked for
-        for instant in self.instants:
-            print(f"  {instant}")  # noqa: T201
+        yield text
+        yield from first_of((f"  {i}" for i in self.instants), len(self.instants), limit)
 
     def to_json(self) -> str:
         """Return the plan for programs."""

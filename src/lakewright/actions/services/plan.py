@@ -12,11 +12,10 @@ from lakewright.format.hudi.metadata.compaction import CompactionPlan
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
 from lakewright.model.instant import Instant
 from lakewright.model.services import Service
+from lakewright.model.shown import SHOWN, Shown, first_of
 
 Body: TypeAlias = CompactionPlan | ReplacePlan | CleanPlan
 
-#: Items that are shown unless more are asked for.
-_SHOWN = 20
 _COLUMNS = ("partition", "group", "files", "bytes in", "bytes out", "why")
 
 
@@ -37,7 +36,7 @@ class PlanItem:
 
 
 @dataclass(frozen=True, slots=True)
-class ServicePlan:
+class ServicePlan(Shown):
     """What a service is going to do to a table.
 
     ``instant`` is where it stands on the timeline, None for a plan that was only made to be
@@ -69,30 +68,21 @@ class ServicePlan:
         """Files that are read, or deleted."""
         return sum(item.files for item in self.items)
 
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-    def lines(self, limit: int | None = _SHOWN) -> Iterator[str]:
+    def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
         """Stream the plan as lines of text; ``limit`` items, None for all."""
         at = "not scheduled" if self.instant is None else self.instant.requested
         yield (
             f"{self.service} of {self.table} ({at}), {self.strategy}: {len(self.items)} items, "
             f"{self.files} files, {self.bytes_in} bytes in, about {self.bytes_out} bytes out"
         )
-        for item in islice(self.items, limit):
-            yield (
-                f"  {item.partition or '(table)'} {item.group}: {item.files} files, "
-                f"{item.bytes_in} -> {item.bytes_out} bytes, {item.why}"
-            )
-        if limit is not None and len(self.items) > limit:
-            yield f"  … and {len(self.items) - limit} more"
+        items = (
+            f"  {item.partition or '(table)'} {item.group}: {item.files} files, "
+            f"{item.bytes_in} -> {item.bytes_out} bytes, {item.why}"
+            for item in self.items
+        )
+        yield from first_of(items, len(self.items), limit)
         for why, count in self.passed_over:
             yield f"  passed over: {count}, {why}"
-
-    def show(self, limit: int | None = _SHOWN) -> None:
-        """Print the plan; ``limit`` items, None for all."""
-        for line in self.lines(limit):
-            print(line)  # noqa: T201 - showing it is what it is asked for
 
     def to_json(self) -> str:
         """Return the plan for programs."""
@@ -127,7 +117,7 @@ class ServicePlan:
                 )
             )
             + "</tr>"
-            for item in islice(self.items, _SHOWN)
+            for item in islice(self.items, SHOWN)
         )
         title = html.escape(next(self.lines(0)))
         return f"<b>{title}</b><table><tr>{head}</tr>{rows}</table>"

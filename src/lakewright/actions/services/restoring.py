@@ -4,7 +4,6 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.undoable import check_files, check_quiet, check_unsaved
@@ -13,14 +12,12 @@ from lakewright.format.hudi.metadata.rollback import InstantInfo
 from lakewright.model.errors import HistoryGone, Invalid
 from lakewright.model.instant import Action, Instant
 from lakewright.model.logs import facts
+from lakewright.model.shown import SHOWN, Shown, first_of
 from lakewright.timeline.leftovers import written_paths
 from lakewright.timeline.plans import SERVICES
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
-
-#: Instants that are shown unless more are asked for.
-_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,35 +31,25 @@ class UndoneInstant:
 
 
 @dataclass(frozen=True, slots=True)
-class RestorePreview:
+class RestorePreview(Shown):
     """What a restore to ``target`` would undo, newest first."""
 
     table: str
     target: Instant
     undone: Sequence[UndoneInstant]
 
-    def lines(self, limit: int | None = _SHOWN) -> Iterator[str]:
+    def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
         """Stream it as lines of text; ``limit`` instants, None for all."""
         files = sum(item.files for item in self.undone)
         yield (
             f"restore of {self.table} to {self.target.requested}: {len(self.undone)} instants "
             f"are undone, {files} files deleted"
         )
-        for item in islice(self.undone, limit):
-            yield (
-                f"  {item.instant.requested} {item.operation}: {item.files} files, "
-                f"{item.bytes} bytes"
-            )
-        if limit is not None and len(self.undone) > limit:
-            yield f"  … and {len(self.undone) - limit} more"
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-    def show(self, limit: int | None = _SHOWN) -> None:
-        """Print it; ``limit`` instants, None for all."""
-        for line in self.lines(limit):
-            print(line)  # noqa: T201 - showing it is what it is asked for
+        items = (
+            f"  {item.instant.requested} {item.operation}: {item.files} files, {item.bytes} bytes"
+            for item in self.undone
+        )
+        yield from first_of(items, len(self.undone), limit)
 
     def to_json(self) -> str:
         """Return it for programs."""

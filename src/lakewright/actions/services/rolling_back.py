@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lakewright.actions.services.restoring import UndoneInstant, describe_undone
@@ -11,6 +12,7 @@ from lakewright.format.hudi.file_names import log_file
 from lakewright.model.errors import Conflict, InstantNotFound, Unsupported
 from lakewright.model.instant import Action, Instant
 from lakewright.model.logs import facts
+from lakewright.model.shown import SHOWN, Shown
 from lakewright.storage.paths import split
 from lakewright.timeline.conflicts import Touched
 from lakewright.timeline.plans import find_write
@@ -20,22 +22,19 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackPreview:
+class RollbackPreview(Shown):
     """What a rollback would take back."""
 
     table: str
     undone: UndoneInstant
 
-    def __str__(self) -> str:
+    def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
+        """Stream it as lines of text: there is one."""
         gone = self.undone
-        return (
+        yield (
             f"rollback of {self.table}: {gone.instant.requested} {gone.operation} is undone, "
             f"{gone.files} files of {gone.bytes} bytes deleted"
         )
-
-    def show(self) -> None:
-        """Print it."""
-        print(self)  # noqa: T201 - showing it is what it is asked for
 
     def to_json(self) -> str:
         """Return it for programs."""

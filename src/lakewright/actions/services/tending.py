@@ -181,5 +181,7 @@ class Tending:
         return ServiceRun(self._table, service, outcome, why, instant)
 
     def _failed(self, service: Service | None, error: Exception) -> ServiceRun:
-        log.debug("a service failed", exc_info=error)
+        # What is no error of ours is a defect: its place in the code is told as well.
+        level = logging.DEBUG if isinstance(error, LakewrightError) else logging.ERROR
+        log.log(level, "a service failed", exc_info=error, extra=facts(table=self._table))
         return self._told(service, Outcome.FAILED, f"{type(error).__name__}: {error}")

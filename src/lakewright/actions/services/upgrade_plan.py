@@ -5,6 +5,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from lakewright.model.shown import Shown
+
 
 @dataclass(frozen=True, slots=True)
 class UpgradeStep:
@@ -24,7 +26,7 @@ class Obstacle:
 
 
 @dataclass(frozen=True, slots=True)
-class UpgradePlan:
+class UpgradePlan(Shown):
     """What a change of version does to a table, up or down.
 
     ``properties`` are those that get another value, None for those that go. ``told`` is what
@@ -39,11 +41,8 @@ class UpgradePlan:
     properties: Mapping[str, str | None] = field(default_factory=dict)
     told: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-    def lines(self) -> Iterator[str]:
-        """Stream the plan as lines of text."""
+    def lines(self, limit: int | None = None) -> Iterator[str]:
+        """Stream the plan as lines of text, all of them: every step counts."""
         yield f"{self.table}: version {self.from_version} -> {self.to_version}"
         if not self.steps:
             yield "  nothing to do"
@@ -55,11 +54,6 @@ class UpgradePlan:
             yield f"  note: {told}"
         for obstacle in self.obstacles:
             yield f"  in the way: {obstacle.what} {obstacle.next_step}"
-
-    def show(self) -> None:
-        """Print the plan."""
-        for line in self.lines():
-            print(line)  # noqa: T201 - showing it is what it is asked for
 
     def to_json(self) -> str:
         """Return the plan for programs."""

@@ -67,7 +67,9 @@ def test_the_oldest_leave_when_there_are_too_many(version: int) -> None:
     assert archiving_due(open_state(table.storage).timeline, KEEP) == "6 commits, more than 5"
     planned = plan_archive(servicing(table.storage, **KEEP))
     assert [i.requested for i in planned.instants] == minutes(1, 2, 3)
-    assert str(planned) == f"archiving of t: 3 of 6 instants, {at(1)} to {at(3)}"
+    assert str(planned).splitlines()[0] == (
+        f"archiving of t: 3 of 6 instants, {at(1)} to {at(3)}"
+    )
     before = open_state(table.storage).timeline
     done = archive(servicing(table.storage, **KEEP))
     assert done.instants == planned.instants

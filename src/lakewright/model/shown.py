@@ -1,0 +1,32 @@
+"""Values that are looked at as lines of text: plans, and previews of what cannot be undone."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+#: Items that are shown unless more are asked for.
+SHOWN = 20
+
+
+class Shown:
+    """A value that tells itself in lines: a title, then its items."""
+
+    __slots__ = ()
+
+    def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
+        """Stream the value as lines of text; ``limit`` items, None for all."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def show(self, limit: int | None = SHOWN) -> None:
+        """Print the value; ``limit`` items, None for all."""
+        for line in self.lines(limit):
+            print(line)  # noqa: T201 - showing it is what it is asked for
+
+
+def first_of(lines: Iterator[str], count: int, limit: int | None) -> Iterator[str]:
+    """Stream the first ``limit`` of ``count`` lines, and how many are left out."""
+    yield from islice(lines, limit)
+    if limit is not None and count > limit:
+        yield f"  … and {count - limit} more"
