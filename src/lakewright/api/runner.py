@@ -44,9 +44,13 @@ class ServicesRunner:
         self._table_settings = {name: dict(own) for name, own in table_settings.items()}
         self._stop = threading.Event()
 
-    def once(self) -> tuple[ServiceRun, ...]:
-        """Look after each table once, and return what was done, and what not and why."""
-        return tuple(told for charge in self._charges() for told in look_after(charge))
+    def once(self, *, dry_run: bool = False) -> tuple[ServiceRun, ...]:
+        """Look after each table once, and return what was done, and what not and why.
+
+        With ``dry_run`` it is what would be done now, each service by itself; nothing is.
+        """
+        charges = self._charges()
+        return tuple(told for charge in charges for told in look_after(charge, dry_run=dry_run))
 
     def run(
         self,
@@ -54,12 +58,15 @@ class ServicesRunner:
         tell: Callable[[ServiceRun], None] | None = None,
         *,
         rounds: int | None = None,
+        dry_run: bool = False,
     ) -> None:
         """Look after the tables every so often (``90s``, ``5m``, ``1h``) until ``stop``.
 
-        ``tell`` hears of each service as soon as it is over; the log does in any case.
+        ``tell`` hears of each service as soon as it is over; the log does in any case. With
+        ``dry_run`` it hears what would be done.
         """
-        run_services(self._charges, _seconds(every), tell or _unheard, self._stop, rounds=rounds)
+        seconds, told = _seconds(every), tell or _unheard
+        run_services(self._charges, seconds, told, self._stop, rounds=rounds, dry_run=dry_run)
 
     def stop(self) -> None:
         """End ``run`` after the service that is under way; any thread may ask."""

@@ -3,12 +3,19 @@
 import getpass
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from typing import TypeAlias
 
 from lakewright.actions.services.inline import with_grace
 from lakewright.actions.services.restoring import RestorePreview, plan_restore, restore
 from lakewright.actions.services.rolling_back import RollbackPreview, plan_rollback, rollback
 from lakewright.actions.services.runner import Charge, look_after
-from lakewright.actions.services.savepoints import delete_savepoint, savepoint
+from lakewright.actions.services.savepoints import (
+    SavepointPreview,
+    delete_savepoint,
+    plan_delete_savepoint,
+    plan_savepoint,
+    savepoint,
+)
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.views import (
     Cleaning,
@@ -26,6 +33,9 @@ from lakewright.model.services import Service, ServiceRun
 from lakewright.table.state import open_state
 from lakewright.timeline.view import TimelineView
 
+#: An instant as the timeline and the views give it, or its text.
+InstantLike: TypeAlias = Instant | str
+
 
 class Serviceable(Maintainable):
     """Keeping a table recoverable, and looking at what was done for it.
@@ -33,13 +43,15 @@ class Serviceable(Maintainable):
     ``options`` are settings for one call, over the table's own.
     """
 
-    def look_after(self, *, options: Options | None = None) -> tuple[ServiceRun, ...]:
+    def look_after(
+        self, *, dry_run: bool = False, options: Options | None = None
+    ) -> tuple[ServiceRun, ...]:
         """Do once what a services runner does: what waits, then what is due.
 
         ``lakewright.services`` says which services. Nothing is raised: the answer tells what was
-        done, and what not and why.
+        done, and what not and why; with ``dry_run``, what would be done, each by itself.
         """
-        return tuple(look_after(self.charge(options)))
+        return tuple(look_after(self.charge(options), dry_run=dry_run))
 
     def charge(self, options: Options | None = None) -> Charge:
         """Return the table as a services runner takes it; nothing is looked at yet."""
@@ -74,23 +86,38 @@ class Serviceable(Maintainable):
         """Stream the completed rollbacks, newest first; ``archived`` goes on into the history."""
         return rollbacks(self._timeline(archived=archived))
 
-    def plan_rollback(self, instant: str, *, options: Options | None = None) -> RollbackPreview:
+    def plan_rollback(
+        self, instant: InstantLike, *, options: Options | None = None
+    ) -> RollbackPreview:
         """Say what ``rollback`` would take back; nothing is written."""
         with self._servicing(options) as work:
-            return plan_rollback(work, instant)
+            return plan_rollback(work, _text(instant))
 
-    def rollback(self, instant: str, *, options: Options | None = None) -> Instant:
+    def rollback(self, instant: InstantLike, *, options: Options | None = None) -> Instant:
         """Take back the newest write, or a plan, for good; return the rollback.
 
         ``Conflict`` where later writes took effect, ``HistoryGone`` where the files that the
         write took the place of were cleaned away.
         """
         with self._servicing(options) as work:
-            return rollback(work, instant)
+            return rollback(work, _text(instant))
+
+    def plan_savepoint(
+        self,
+        instant: InstantLike | None = None,
+        note: str = "",
+        *,
+        by: str | None = None,
+        options: Options | None = None,
+    ) -> SavepointPreview:
+        """Say what ``savepoint`` would keep; nothing is written."""
+        with self._servicing(options) as work:
+            chosen = None if instant is None else _text(instant)
+            return plan_savepoint(work, chosen, note, _user() if by is None else by)
 
     def savepoint(
         self,
-        instant: str | None = None,
+        instant: InstantLike | None = None,
         note: str = "",
         *,
         by: str | None = None,
@@ -98,30 +125,44 @@ class Serviceable(Maintainable):
     ) -> Instant:
         """Keep the files of a write, the newest by default, whatever is cleaned from now on."""
         with self._servicing(options) as work:
-            return savepoint(work, instant, note, _user() if by is None else by)
+            chosen = None if instant is None else _text(instant)
+            return savepoint(work, chosen, note, _user() if by is None else by)
 
-    def delete_savepoint(self, instant: str, *, options: Options | None = None) -> None:
+    def plan_delete_savepoint(
+        self, instant: InstantLike, *, options: Options | None = None
+    ) -> SavepointPreview:
+        """Say what ``delete_savepoint`` would give free; nothing is written."""
+        with self._servicing(options) as work:
+            return plan_delete_savepoint(work, _text(instant))
+
+    def delete_savepoint(self, instant: InstantLike, *, options: Options | None = None) -> None:
         """Give the files of a savepoint free again."""
         with self._servicing(options) as work:
-            delete_savepoint(work, instant)
+            delete_savepoint(work, _text(instant))
 
-    def plan_restore(self, instant: str, *, options: Options | None = None) -> RestorePreview:
+    def plan_restore(
+        self, instant: InstantLike, *, options: Options | None = None
+    ) -> RestorePreview:
         """Say what ``restore`` would undo; nothing is written."""
         with self._servicing(options) as work:
-            return plan_restore(work, instant)
+            return plan_restore(work, _text(instant))
 
-    def restore(self, instant: str, *, options: Options | None = None) -> Instant | None:
+    def restore(self, instant: InstantLike, *, options: Options | None = None) -> Instant | None:
         """Go back to a savepoint, or to any write whose files are all there; return the restore.
 
         Everything that took effect after it is undone for good: look at ``plan_restore`` first.
         None where it is the newest write already.
         """
         with self._servicing(options) as work:
-            return restore(work, instant)
+            return restore(work, _text(instant))
 
     def _timeline(self, *, archived: bool = False) -> TimelineView:
         view = open_state(self._storage).timeline
         return view.with_history() if archived else view
+
+
+def _text(instant: InstantLike) -> str:
+    return instant.requested if isinstance(instant, Instant) else instant
 
 
 def _user() -> str:

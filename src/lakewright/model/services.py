@@ -89,6 +89,7 @@ class Outcome(StrEnum):
 
     DONE = "done"
     PLANNED = "planned"
+    DUE = "due"
     NOTHING = "nothing to do"
     NOT_DUE = "not due"
     LEFT = "left to others"

@@ -84,9 +84,7 @@ class _Judge:
     def is_failed(self, entry: Entry) -> bool:
         heard = self.beats.get(entry.instant.requested)
         if heard is None:
-            if self.tolerance.policy is FailedWrites.EAGER:
-                return True
-            return self.now - self._touched(entry) > self.tolerance.silence
+            return self.is_deserted(entry)
         record = read_record(self.view.storage, entry.instant.requested)
         if record is not None:
             if record.until > self.now:
@@ -94,6 +92,13 @@ class _Judge:
             if is_given_up(record):
                 return True
         return heard.modified is not None and self.now - heard.modified > self.tolerance.silence
+
+    def is_deserted(self, entry: Entry) -> bool:
+        """Say whether an unfinished entry that has no heartbeat of its own is dead."""
+        if entry.instant.is_completed or entry.archived:
+            return False
+        eager = self.tolerance.policy is FailedWrites.EAGER
+        return eager or self.now - self._touched(entry) > self.tolerance.silence
 
     def _touched(self, entry: Entry) -> float:
         """Return when the pending files were written, else the time in their name."""
@@ -127,12 +132,27 @@ class Recovery:
                 self._restore(entry)
             for entry in self._failed(judge, Action.ROLLBACK):
                 self.resume(entry)
+            self._drop_savepoints(judge)
             rolling = frozenset(rollback_targets(self.view))
             for entry in self._failed(judge, *_WRITES):
                 if entry.instant.requested not in rolling:
                     self.undo(entry)
         self._tidy(beats)
         return self.view
+
+    def _drop_savepoints(self, judge: _Judge) -> None:
+        """Remove savepoints that were cut off before they were complete: they keep nothing."""
+        folder = self.config.timeline_folder
+        dead = [
+            f"{folder}/{name}"
+            for entry in self.view.entries
+            if entry.planned is Action.SAVEPOINT and judge.is_deserted(entry)
+            for name in entry.files.values()
+        ]
+        if dead:
+            log.info("savepoints that were cut off are removed", extra=facts(files=dead))
+            self.storage.delete(dead)
+            self._refresh()
 
     def undo(self, entry: Entry, *, own: bool = False) -> None:
         """Roll back one pending write.

@@ -43,6 +43,12 @@ _DECODE = {
 }
 
 
+def _completed(view: TimelineView, instant: Instant) -> Instant | None:
+    """Return the instant as it was completed, None where it was not yet."""
+    same = (i for i in view.by_action(instant.action) if i.requested == instant.requested)
+    return next((found for found in same if found.is_completed), None)
+
+
 class StorageUpkeep:
     """Schedules and completes services of the table in ``storage``; see ``Upkeep``."""
 
@@ -86,18 +92,39 @@ class StorageUpkeep:
     ) -> Instant:
         """Complete an instant that is no write: see ``Upkeep.complete``."""
         with self._access.loaded() as (view, lease):
-            for found in view.by_action(instant.action):
-                if found.requested == instant.requested and found.is_completed:
-                    return found
+            found = _completed(view, instant)
+            if found is not None:
+                return found
             if check is not None:
                 check(view)
-            layout_2 = self._config.layout == 2
-            completed = next_time(view, instant.requested) if layout_2 else instant.requested
-            done = Instant(instant.requested, instant.action, State.COMPLETED, completed)
             lease.secure(self._patience.request)
+            done = self._completion(view, instant)
             self._create(done, body)
         log.info("service completed", extra=facts(instant=str(done)))
         return done
+
+    def make_savepoint(
+        self, requested: str, body: bytes, check: Callable[[TimelineView], None]
+    ) -> Instant:
+        """Put a savepoint on the timeline: see ``Upkeep.make_savepoint``."""
+        begun = Instant(requested, Action.SAVEPOINT, State.INFLIGHT)
+        with self._access.repaired() as (view, lease):
+            found = _completed(view, begun)
+            if found is not None:
+                return found
+            check(view)
+            lease.secure(self._patience.request)
+            # Both under the lock: whoever holds it next knows a lone first one for a dead one.
+            self.start(begun)
+            done = self._completion(view, begun)
+            self._create(done, body)
+        log.info("service completed", extra=facts(instant=str(done)))
+        return done
+
+    def _completion(self, view: TimelineView, instant: Instant) -> Instant:
+        layout_2 = self._config.layout == 2
+        completed = next_time(view, instant.requested) if layout_2 else instant.requested
+        return Instant(instant.requested, instant.action, State.COMPLETED, completed)
 
     def roll_back(self, requested: str, check: CheckUndo) -> Instant:
         """Take back a write or a plan: see ``Upkeep.roll_back``."""

@@ -74,6 +74,16 @@ class Upkeep(Protocol):
         """
         ...
 
+    def make_savepoint(
+        self, requested: str, body: bytes, check: Callable[[TimelineView], None]
+    ) -> Instant:
+        """Put a savepoint of a write on the timeline, and return it; one that is there stays.
+
+        ``check`` looks at the timeline first, under the lock. One that was cut off before it was
+        complete is cleared away like a dead write.
+        """
+        ...
+
     def drop_savepoint(self, requested: str) -> None:
         """Remove a savepoint; ``InstantNotFound`` where there is none."""
         ...

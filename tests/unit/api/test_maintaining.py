@@ -149,7 +149,7 @@ def test_savepoints_and_going_back() -> None:
     first, last = (i.requested for i in table.timeline.data())
     table.savepoint(first, "before the change", by="me")
     (saved,) = table.savepoints()
-    assert (saved.instant, saved.by, saved.note, saved.files) == (
+    assert (saved.instant.requested, saved.by, saved.note, saved.files) == (
         first,
         "me",
         "before the change",

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import lakewright as lw
 from lakewright.interfaces.cli import main
 from lakewright.model.errors import InstantNotFound, Invalid, NotFound
+from lakewright.model.services import Outcome
 from lakewright.timeline.locks.services_lock import services_lock
 from support.served import contents, rows, served_table, small_files
 
@@ -43,7 +44,12 @@ def test_compact_shows_plans_and_does(table: lw.Table) -> None:
     assert [item["partition"] for item in plan["items"]] == ["p=x"]  # type: ignore[attr-defined]
     assert not list(table.compactions())
     waiting = told("compact", table.path, "--schedule", "--strategy", "unbounded")
-    done = told("compact", table.path, "--plan", str(waiting["instant"]))
+    named = ("compact", table.path, "--plan", str(waiting["instant"]))
+    assert [row["partition"] for row in told(*named, "--dry-run")] == ["p=x", "p=y"]  # type: ignore[index]
+    assert "2 groups, 2 partitions" in run(*named, "--dry-run")
+    with pytest.raises(Invalid, match="--schedule makes one"):
+        run(*named, "--schedule")
+    done = told(*named)
     assert (done["instant"], done["rows"]) == (waiting["instant"], 6)
     assert "nothing to do" in run("compact", table.path)
     assert "nothing to compact" in run("compact", table.path, "--dry-run")
@@ -132,15 +138,19 @@ def test_rollback_plans_first(table: lw.Table) -> None:
 
 def test_savepoints(table: lw.Table) -> None:
     first = table.timeline.data()[0].requested
-    assert told("savepoint", "make", table.path, first, "--dry-run")["made"] is False
-    assert not list(table.savepoints())
+    assert told("savepoint", "make", table.path, first, "--dry-run")["files"] == 2
+    shown = run("savepoint", "make", table.path, "--note", "why", "--dry-run")
+    assert "6 files of 2 partitions are kept" in shown and "(why)" in shown
+    assert not list(table.savepoints()) and not table.timeline.pending()
     assert told("savepoint", "make", table.path, first, "--note", "why", "--by", "me")["made"]
     assert "made" in run("savepoint", "make", table.path)
     kept = json.loads(run("savepoint", "list", table.path, "-o", "json"))
     assert [(s["instant"] == first, s["note"]) for s in kept] == [(False, ""), (True, "why")]
     lines = run("savepoint", "delete", table.path, first).strip().splitlines()
     assert lines[0] == "this is a plan: nothing is changed"
+    assert "2 files of 2 partitions may be cleaned again" in lines[1]
     assert lines[-1] == f"lakewright savepoint delete {table.path} {first} --apply"
+    assert told("savepoint", "delete", table.path, first, "--dry-run")["deletes"] is True
     assert len(list(table.savepoints())) == 2
     run("savepoint", "delete", table.path, first, "--apply")
     assert len(list(table.savepoints())) == 1
@@ -185,6 +195,22 @@ def test_services_run_once(table: lw.Table) -> None:
     found = csv.DictReader(io.StringIO(run("services", "run", table.path, "--once", "-o", "csv")))
     assert [row["service"] for row in found] == ["compaction", "cleaning", "archiving"]
     assert run("services", "run", table.path, "--once", "--quiet") == ""
+
+
+def test_services_run_tells_what_is_due(table: lw.Table) -> None:
+    before = table.timeline.instants
+    shown = run("services", "run", table.path, "--dry-run", DUE)
+    assert f"{table.path}: compaction due: compaction of " in shown
+    assert "delta commits since" in shown and "archiving not due" in shown
+    assert table.timeline.instants == before
+    plan = table.schedule_compaction()
+    assert plan is not None and plan.instant is not None
+    lines = run("services", "run", table.path, "--dry-run", "-o", "json", DUE).splitlines()
+    first = json.loads(lines[0])
+    assert (first["outcome"], first["instant"]) == ("due", plan.instant.requested)
+    (told,) = table.look_after(dry_run=True, options={"lakewright.services": "archiving"})
+    assert told.outcome is Outcome.NOT_DUE
+    assert run("services", "run", table.path + "-gone", "--dry-run", code=2)
 
 
 def test_services_of_a_lake_with_settings_in_a_file(tmp_path: Path) -> None:

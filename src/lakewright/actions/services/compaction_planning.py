@@ -2,6 +2,7 @@
 
 import datetime as dt
 import logging
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -18,6 +19,7 @@ from lakewright.actions.services.slices import (
 )
 from lakewright.actions.tasks.write_settings import MAX_FILE
 from lakewright.actions.write.admission import check_config
+from lakewright.format.hudi.log.read import scan_blocks
 from lakewright.format.hudi.metadata.compaction import (
     CompactionPlan,
     CompactionStrategy,
@@ -29,6 +31,7 @@ from lakewright.model.instant import Action, Instant
 from lakewright.model.logs import facts
 from lakewright.model.services import Service
 from lakewright.model.table import TableType
+from lakewright.storage.port import Storage
 from lakewright.table.state import TableState
 from lakewright.timeline.conflicts import Place
 from lakewright.timeline.view import TimelineView
@@ -127,10 +130,12 @@ class Planner:
                 if not piece.logs or _logs_left(piece, merged) < self._least_logs:
                     continue
                 action = taken.get((partition, piece.group.file_id))
-                if action is None:
-                    self._choice.add(piece)
-                else:
+                if action is not None:
                     self._choice.pass_over(partition, _taken_by(action))
+                elif self._executor is not None and _is_partial(self._seen.storage, piece):
+                    self._choice.pass_over(partition, "records are merged column by column")
+                else:
+                    self._choice.add(piece)
             self._work.progress.advance()
 
     def _elsewhere(self) -> set[str]:
@@ -199,6 +204,16 @@ def _logs_left(piece: FileSlice, merged: frozenset[str]) -> int:
     """Return how many logs a slice has, counted from the last one that stands for others."""
     places = (n for n, found in enumerate(piece.logs) if found.instant in merged)
     return len(piece.logs) - max(places, default=0)
+
+
+def _is_partial(storage: Storage, piece: FileSlice) -> bool:
+    """Say whether a log holds records of the columns alone that changed: such stay as they are."""
+    for found in piece.logs:
+        with storage.open(found.path) as opened:
+            size = opened.seek(0, os.SEEK_END)
+            if any(block.is_partial for block in scan_blocks(opened, size, found.path)):
+                return True
+    return False
 
 
 def _taken_by(action: Action) -> str:

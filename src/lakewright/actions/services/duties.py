@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
-from lakewright.actions.services.archiving import archive, archiving_due
+from lakewright.actions.services.archiving import archive, archiving_due, plan_archive
 from lakewright.actions.services.cleaning import clean, cleaning_due, schedule_cleaning
 from lakewright.actions.services.clustering import cluster, schedule_clustering
 from lakewright.actions.services.clustering_triggers import clustering_due
@@ -17,6 +18,7 @@ from lakewright.format.hudi.metadata.clean import CleanPlan
 from lakewright.model.errors import Corrupt
 from lakewright.model.instant import Action, Instant
 from lakewright.model.services import PartitionServed, Service, ServiceResult
+from lakewright.model.shown import Shown
 from lakewright.timeline.plans import is_plan
 from lakewright.timeline.view import TimelineView
 
@@ -37,13 +39,15 @@ Due: TypeAlias = Callable[[TimelineView, Mapping[str, str]], str | None]
 class Duty:
     """One service: ``due`` says why it is to be done now, None where it is not.
 
-    ``run`` carries out the given plan, or makes one and carries it out. ``schedule`` is None for
-    what is not planned apart.
+    ``run`` carries out the given plan, or makes one and carries it out. ``preview`` says what a
+    new one would be, None where there is nothing to do. ``schedule`` is None for what is not
+    planned apart.
     """
 
     service: Service
     due: Due
     run: Callable[[Servicing, Instant | None], Done]
+    preview: Callable[[Servicing], Shown | None]
     schedule: Callable[[Servicing], ServicePlan | None] | None = None
 
 
@@ -63,13 +67,27 @@ def _archive(work: Servicing, plan: Instant | None) -> Done:
     return Done(result.instants[-1] if result.instants else None, str(result), PartitionServed())
 
 
+def _archivable(work: Servicing) -> Shown | None:
+    plan = plan_archive(work)
+    return plan if plan.instants else None
+
+
+def _duty(
+    service: Service,
+    due: Due,
+    run: Callable[[Servicing, Instant | None], ServiceResult],
+    schedule: Callable[..., ServicePlan | None],
+) -> Duty:
+    return Duty(service, due, _served(run), partial(schedule, dry_run=True), schedule)
+
+
 #: In the order in which they are done: each leaves less for the next.
 DUTIES = (
-    Duty(Service.COMPACTION, compaction_due, _served(compact), schedule_compaction),
-    Duty(Service.LOG_COMPACTION, log_compaction_due, _served(log_compact), schedule_log_compaction),
-    Duty(Service.CLUSTERING, clustering_due, _served(cluster), schedule_clustering),
-    Duty(Service.CLEANING, cleaning_due, _served(clean), schedule_cleaning),
-    Duty(Service.ARCHIVING, archiving_due, _archive),
+    _duty(Service.COMPACTION, compaction_due, compact, schedule_compaction),
+    _duty(Service.LOG_COMPACTION, log_compaction_due, log_compact, schedule_log_compaction),
+    _duty(Service.CLUSTERING, clustering_due, cluster, schedule_clustering),
+    _duty(Service.CLEANING, cleaning_due, clean, schedule_cleaning),
+    Duty(Service.ARCHIVING, archiving_due, _archive, _archivable),
 )
 _BY_SERVICE = {duty.service: duty for duty in DUTIES}
 _PLANNED = {

@@ -60,10 +60,13 @@ class Charge:
     open: Opened
 
 
-def look_after(charge: Charge, is_over: Callable[[], bool] = lambda: False) -> Iterator[ServiceRun]:
+def look_after(
+    charge: Charge, is_over: Callable[[], bool] = lambda: False, *, dry_run: bool = False
+) -> Iterator[ServiceRun]:
     """Do for one table what waits and what is due; stream what was done, and what not and why.
 
     Which services is told by ``lakewright.services`` in its settings. Errors are told, not raised.
+    With ``dry_run`` it is told what would be done, and nothing is.
     """
     try:
         with charge.open() as work:
@@ -77,7 +80,7 @@ def look_after(charge: Charge, is_over: Callable[[], bool] = lambda: False) -> I
     # In the order of the duties, whatever the order of the names: each leaves less for the next.
     wishes = [Wish(duty) for duty in DUTIES if duty.service in wanted]
     tending = Tending(charge.name, charge.open, wishes, takes_over=True, is_over=is_over)
-    yield from tending.run()
+    yield from tending.preview() if dry_run else tending.run()
 
 
 def run_services(
@@ -87,6 +90,7 @@ def run_services(
     stop: threading.Event,
     *,
     rounds: int | None = None,
+    dry_run: bool = False,
 ) -> None:
     """Look after tables one after the other, a round every ``every`` seconds, until ``stop``.
 
@@ -96,7 +100,7 @@ def run_services(
     done = 0
     while not stop.is_set():
         begun = time.monotonic()
-        for told in _round(charges, stop):
+        for told in _round(charges, stop, dry_run):
             tell(told)
         done += 1
         if rounds is not None and done >= rounds:
@@ -104,7 +108,9 @@ def run_services(
         stop.wait(max(every - (time.monotonic() - begun), 0.0))
 
 
-def _round(charges: Callable[[], Iterable[Charge]], stop: threading.Event) -> Iterator[ServiceRun]:
+def _round(
+    charges: Callable[[], Iterable[Charge]], stop: threading.Event, dry_run: bool
+) -> Iterator[ServiceRun]:
     try:
         found = list(charges())
     except Exception as error:
@@ -114,4 +120,4 @@ def _round(charges: Callable[[], Iterable[Charge]], stop: threading.Event) -> It
     for charge in found:
         if stop.is_set():
             return
-        yield from look_after(charge, stop.is_set)
+        yield from look_after(charge, stop.is_set, dry_run=dry_run)

@@ -1,9 +1,13 @@
 """Savepoints: instants whose files no cleaning takes and no archiving passes."""
 
+import json
 import logging
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from lakewright.actions.services.servicing import Servicing
+from lakewright.actions.services.views import savepoints
 from lakewright.format.hudi.file_names import base_file, log_file
 from lakewright.format.hudi.metadata.clean import CleanPlan
 from lakewright.format.hudi.metadata.restore import (
@@ -11,9 +15,10 @@ from lakewright.format.hudi.metadata.restore import (
     SavepointPartition,
     encode_savepoint,
 )
-from lakewright.model.errors import AlreadyExists, Conflict, Invalid
-from lakewright.model.instant import Action, Instant, State
+from lakewright.model.errors import AlreadyExists, Conflict, InstantNotFound, Invalid
+from lakewright.model.instant import Action, Instant
 from lakewright.model.logs import facts
+from lakewright.model.shown import SHOWN, Shown
 from lakewright.storage.paths import split
 from lakewright.table.file_index import FileIndex
 from lakewright.table.horizon import check_retained
@@ -22,12 +27,73 @@ from lakewright.timeline.view import TimelineView
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class SavepointPreview(Shown):
+    """The savepoint that would be made, or deleted, and the files that it keeps."""
+
+    table: str
+    instant: str
+    note: str
+    by: str
+    partitions: int
+    files: int
+    deletes: bool = False
+
+    def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
+        """Stream it as lines of text: there is one."""
+        note = f" ({self.note})" if self.note else ""
+        what = "may be cleaned again" if self.deletes else "are kept"
+        verb = "deletion of the savepoint" if self.deletes else "savepoint"
+        yield (
+            f"{verb} {self.instant} of {self.table}{note}: {self.files} files of "
+            f"{self.partitions} partitions {what}"
+        )
+
+    def to_json(self) -> str:
+        """Return it for programs."""
+        value = {
+            "table": self.table,
+            "instant": self.instant,
+            "note": self.note,
+            "by": self.by,
+            "partitions": self.partitions,
+            "files": self.files,
+            "deletes": self.deletes,
+        }
+        return json.dumps(value, ensure_ascii=False)
+
+
+def plan_savepoint(
+    work: Servicing, instant: str | None = None, note: str = "", by: str = ""
+) -> SavepointPreview:
+    """Say what ``savepoint`` would keep; nothing is written. It raises where that would."""
+    target, body = _drafted(work, instant, note, by)
+    _check_untouched(work.state.timeline, target, body)
+    files = sum(len(part.files) for part in body.partitions.values())
+    return SavepointPreview(work.name, target.requested, note, by, len(body.partitions), files)
+
+
 def savepoint(work: Servicing, instant: str | None = None, note: str = "", by: str = "") -> Instant:
     """Keep the files of an instant, by default the newest write, until the savepoint is deleted.
 
     ``HistoryGone`` where they were cleaned away, ``AlreadyExists`` where they are kept already.
     A cleaning that is planned at the same time either leaves them or makes this a ``Conflict``.
     """
+    target, body = _drafted(work, instant, note, by)
+
+    def check(now: TimelineView) -> None:
+        _check_untouched(now, target, body)
+
+    done = work.upkeep.make_savepoint(target.requested, encode_savepoint(body), check)
+    told = facts(instant=target.requested, partitions=len(body.partitions))
+    log.info("savepoint made", extra=told)
+    return done
+
+
+def _drafted(
+    work: Servicing, instant: str | None, note: str, by: str
+) -> tuple[Instant, SavepointMetadata]:
+    """Return the write that is to be kept, and the savepoint of its files."""
     view = work.state.timeline
     target = _write(view, instant)
     check_retained(view, target.requested)
@@ -44,16 +110,22 @@ def savepoint(work: Servicing, instant: str | None = None, note: str = "", by: s
         work.progress.advance(files=len(names))
         path = snapshot.descriptor.path
         partitions[path] = SavepointPartition(path, names)
-    body = SavepointMetadata(by, int(time.time() * 1000), note, partitions)
-    begun = Instant(target.requested, Action.SAVEPOINT, State.INFLIGHT)
+    return target, SavepointMetadata(by, int(time.time() * 1000), note, partitions)
 
-    def check(now: TimelineView) -> None:
-        _check_untouched(now, body)
 
-    work.upkeep.start(begun)
-    done = work.upkeep.complete(begun, encode_savepoint(body), check)
-    log.info("savepoint made", extra=facts(instant=target.requested, partitions=len(partitions)))
-    return done
+def plan_delete_savepoint(work: Servicing, instant: str) -> SavepointPreview:
+    """Say what ``delete_savepoint`` would give free; nothing is written."""
+    kept = {saved.instant.requested: saved for saved in savepoints(work.state.timeline)}
+    found = kept.get(instant)
+    if found is None:
+        raise InstantNotFound(
+            f"There is no savepoint {instant}.",
+            next_step=f"Savepoints: {', '.join(kept) or 'none'}.",
+            instant=instant,
+        )
+    return SavepointPreview(
+        work.name, instant, found.note, found.by, found.partitions, found.files, deletes=True
+    )
 
 
 def delete_savepoint(work: Servicing, instant: str) -> None:
@@ -82,8 +154,14 @@ def _savepoints(view: TimelineView) -> tuple[Instant, ...]:
     return view.by_action(Action.SAVEPOINT)
 
 
-def _check_untouched(view: TimelineView, kept: SavepointMetadata) -> None:
-    """Refuse a savepoint of files that a cleaning has taken, or is about to take."""
+def _check_untouched(view: TimelineView, target: Instant, kept: SavepointMetadata) -> None:
+    """Refuse a savepoint of a write, or of files, that are gone since or about to go."""
+    if target not in view.data():
+        raise Conflict(
+            f"The write {target.requested} was taken back or archived meanwhile.",
+            next_step="Choose another completed commit of the timeline.",
+            instant=target.requested,
+        )
     for instant in view.by_action(Action.CLEAN):
         if instant.requested < min(_instants(kept), default=""):
             continue

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from lakewright.actions.services.duties import Done, Duty, waiting_plans
@@ -68,6 +69,30 @@ class Tending:
                 level = logging.DEBUG
             log.log(level, "%s", told, extra=facts(**told.facts()))
             yield told
+
+    def preview(self) -> Iterator[ServiceRun]:
+        """Stream what would be done now, and what not and why; nothing is written."""
+        try:
+            with self._opened() as work:
+                plans = self._plans(work)
+        except Exception as error:  # noqa: BLE001 - one table must not keep the next from its turn
+            yield self._failed(None, error)
+            return
+        for plan in plans:
+            yield self._told(plan.duty.service, Outcome.DUE, plan.why, plan.instant)
+        for wish in self._wishes:
+            yield self._guarded(wish.duty.service, partial(self._foreseen, wish))
+
+    def _foreseen(self, wish: Wish, work: Servicing) -> ServiceRun:
+        why = wish.duty.due(work.state.timeline, work.options)
+        if why is None:
+            return self._idle(wish)
+        plan = wish.duty.preview(work)
+        if plan is None:
+            return self._told(wish.duty.service, Outcome.NOTHING, why)
+        return replace(
+            self._told(wish.duty.service, Outcome.DUE, why), did=next(iter(plan.lines(0)))
+        )
 
     def _run(self) -> Iterator[ServiceRun]:
         try:

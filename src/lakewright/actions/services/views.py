@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lakewright.actions.services.clean_draft import paths_of
 from lakewright.format.hudi.metadata.clean import CleanMetadata, CleanPlan
 from lakewright.format.hudi.metadata.compaction import CompactionPlan
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
@@ -12,6 +13,7 @@ from lakewright.format.hudi.metadata.rollback import RollbackMetadata
 from lakewright.model.errors import Corrupt, NotFound
 from lakewright.model.instant import Action, Instant
 from lakewright.model.services import Service
+from lakewright.model.shown import SHOWN, Shown, first_of
 from lakewright.timeline.bodies import Plan
 from lakewright.timeline.entries import Entry
 from lakewright.timeline.plans import is_plan
@@ -19,7 +21,7 @@ from lakewright.timeline.view import TimelineView
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedService:
+class PlannedService(Shown):
     """A compaction or clustering, from its plan on; ``groups`` is None where no plan is left.
 
     ``groups`` are the file groups of a compaction, and the input groups of a clustering.
@@ -30,14 +32,45 @@ class PlannedService:
     groups: int | None
     partitions: tuple[str, ...]
 
+    def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
+        """Stream it as lines of text; ``limit`` partitions, None for all."""
+        groups = "no plan is left" if self.groups is None else f"{self.groups} groups"
+        yield (
+            f"{self.service} {self.instant.requested} ({self.instant.state}): {groups}, "
+            f"{len(self.partitions)} partitions"
+        )
+        items = (f"  {path or '(table)'}" for path in self.partitions)
+        yield from first_of(items, len(self.partitions), limit)
+
 
 @dataclass(frozen=True, slots=True)
-class Cleaning:
+class Cleaning(Shown):
     """A cleaning: its plan, and what it did once it is complete."""
 
     instant: Instant
     plan: CleanPlan | None
     done: CleanMetadata | None
+
+    @property
+    def planned(self) -> Iterator[tuple[str, str]]:
+        """Partition and name of each file that the plan deletes."""
+        if self.plan is not None:
+            yield from (
+                (partition, name)
+                for partition, names in sorted(paths_of(self.plan))
+                for name in names
+            )
+
+    def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
+        """Stream it as lines of text; ``limit`` files, None for all."""
+        files = list(self.planned)
+        policy = "no plan is left" if self.plan is None else self.plan.policy
+        yield (
+            f"{Service.CLEANING} {self.instant.requested} ({self.instant.state}), {policy}: "
+            f"{len(files)} files"
+        )
+        items = (f"  {partition or '(table)'} {name}" for partition, name in files)
+        yield from first_of(items, len(files), limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +83,12 @@ class Rollback:
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A savepoint: the write it keeps, by whom, when and why, and how many files it holds."""
+    """A savepoint: the write it keeps, by whom, when and why, and how many files it holds.
 
-    instant: str
+    ``instant.requested`` is the instant of the write, ``instant.completed`` when it was kept.
+    """
+
+    instant: Instant
     by: str
     at: dt.datetime
     note: str
@@ -102,7 +138,7 @@ def savepoints(view: TimelineView) -> Iterator[Savepoint]:
         kept = view.metadata(instant) if instant.is_completed else None
         if isinstance(kept, SavepointMetadata):
             yield Savepoint(
-                instant.requested,
+                instant,
                 kept.by,
                 dt.datetime.fromtimestamp(kept.at / 1000, dt.UTC),
                 kept.comments,

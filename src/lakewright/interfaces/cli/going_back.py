@@ -1,5 +1,6 @@
 """Commands that take a table back, and keep it able to: rollback, savepoint, restore."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -11,13 +12,12 @@ from lakewright.interfaces.cli.plans import (
     DryRun,
     Path,
     Setting,
-    emit_json,
+    emit_preview,
     is_plan_only,
     say_how,
     settings_of,
 )
 from lakewright.interfaces.cli.wiring import open_table
-from lakewright.model.errors import InstantNotFound
 
 app = typer.Typer(
     help="Keep the files of an instant, whatever is cleaned.",
@@ -40,20 +40,12 @@ def rollback(
     """Take back the newest write, or a plan, for good."""
     table, options = open_table(path), settings_of(option)
     if is_plan_only(dry_run=dry_run, apply=apply, output=output):
-        plan = table.plan_rollback(instant, options=options)
-        if output is Output.table:
-            say(str(plan), good=True)
-        else:
-            gone = plan.undone
-            facts = {"instant": instant, "operation": gone.operation, "files": gone.files}
-            emit_facts({**facts, "bytes": gone.bytes}, output, title="rollback")
+        emit_preview(table.plan_rollback(instant, options=options), output)
         say_how(context, output=output)
         return
     done = table.rollback(instant, options=options)
-    if output is Output.table:
-        say(f"{path}: {instant} rolled back by {done.requested}", good=True)
-    else:
-        emit_facts({"instant": instant, "rollback": done.requested}, output, title="rollback")
+    facts = {"instant": instant, "rollback": done.requested}
+    _emit_done("rollback", facts, f"{path}: {instant} rolled back by {done.requested}", output)
 
 
 def restore(
@@ -69,30 +61,27 @@ def restore(
     table, options = open_table(path), settings_of(option)
     if is_plan_only(dry_run=dry_run, apply=apply, output=output):
         plan = table.plan_restore(instant, options=options)
-        if output is Output.json:
-            emit_json(plan.to_json())
-            return
-        rows = (
-            {
-                "instant": gone.instant.requested,
-                "operation": gone.operation,
-                "files": gone.files,
-                "bytes": gone.bytes,
-            }
-            for gone in plan.undone
-        )
-        emit(("instant", "operation", "files", "bytes"), rows, output, title=next(plan.lines(0)))
+        emit_preview(plan, output)
         if plan.undone:
             say_how(context, output=output)
         return
     done = table.restore(instant, options=options)
     requested = None if done is None else done.requested
-    if output is not Output.table:
-        emit_facts({"instant": instant, "restore": requested}, output, title="restore")
-    elif done is None:
-        say(f"{path}: {instant} is the newest write already", good=True)
+    told = (
+        f"{instant} is the newest write already"
+        if done is None
+        else f"restored to {instant} by {requested}"
+    )
+    facts = {"instant": instant, "restore": requested}
+    _emit_done("restore", facts, f"{path}: {told}", output)
+
+
+def _emit_done(title: str, facts: Mapping[str, object], told: str, output: Output) -> None:
+    """Print what was done: a line for people, facts for programs."""
+    if output is Output.table:
+        say(told, good=True)
     else:
-        say(f"{path}: restored to {instant} by {requested}", good=True)
+        emit_facts(facts, output, title=title)
 
 
 @app.command("make")
@@ -109,24 +98,21 @@ def make(
     """Keep the files of a write until the savepoint is deleted."""
     table = open_table(path)
     if dry_run:
-        view = table.timeline
-        target = view.latest_data() if instant is None else view.instant(instant)
-        wanted = None if target is None else target.requested
-        emit_facts({"instant": wanted, "note": note, "made": False}, output, title="savepoint")
+        emit_preview(table.plan_savepoint(instant, note, by=by), output)
         return
     done = table.savepoint(instant, note, by=by)
-    if output is Output.table:
-        say(f"{path}: savepoint {done.requested} made", good=True)
-    else:
-        facts = {"instant": done.requested, "note": note, "made": True}
-        emit_facts(facts, output, title="savepoint")
+    facts = {"instant": done.requested, "note": note, "made": True}
+    _emit_done("savepoint", facts, f"{path}: savepoint {done.requested} made", output)
 
 
 @app.command("list")
 def list_(path: Path, output: As = Output.table) -> None:
     """Show the savepoints, newest first."""
     found = open_table(path).savepoints()
-    rows = ({name: getattr(savepoint, name) for name in _SAVED} for savepoint in found)
+    rows = (
+        {**{name: getattr(saved, name) for name in _SAVED}, "instant": saved.instant.requested}
+        for saved in found
+    )
     emit(_SAVED, rows, output)
 
 
@@ -141,20 +127,10 @@ def delete(
 ) -> None:
     """Give the files of a savepoint free again: the next cleaning may take them."""
     table = open_table(path)
-    plan_only = is_plan_only(dry_run=dry_run, apply=apply, output=output)
-    found = [saved for saved in table.savepoints() if saved.instant == instant]
-    rows = [{name: getattr(saved, name) for name in _SAVED} for saved in found]
-    if plan_only and not found:
-        raise InstantNotFound(
-            f"There is no savepoint {instant}.",
-            next_step="See `lakewright savepoint list` for those that are.",
-            instant=instant,
-        )
-    if not plan_only:
-        table.delete_savepoint(instant)
-    if output is not Output.table or plan_only:
-        emit(_SAVED, rows, output)
-    else:
-        say(f"{path}: savepoint {instant} deleted", good=True)
-    if plan_only:
+    if is_plan_only(dry_run=dry_run, apply=apply, output=output):
+        emit_preview(table.plan_delete_savepoint(instant), output)
         say_how(context, output=output)
+        return
+    table.delete_savepoint(instant)
+    facts = {"instant": instant, "deleted": True}
+    _emit_done("savepoint", facts, f"{path}: savepoint {instant} deleted", output)

@@ -3,15 +3,16 @@
 import json
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Annotated
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Protocol
 
 import typer
 
 from lakewright.actions.services.plan import PlanItem, ServicePlan
+from lakewright.actions.services.views import Cleaning, PlannedService
 from lakewright.interfaces.cli.output import Output, emit, emit_facts, say
-from lakewright.model.errors import Invalid
+from lakewright.model.errors import InstantNotFound, Invalid
 from lakewright.model.services import PartitionServed, ServiceResult
 
 Path = Annotated[str, typer.Argument(help="The table's path or URI.")]
@@ -98,6 +99,84 @@ def emit_plan(
     emit(columns, rows, output, title=next(plan.lines(0)), limit=_SHOWN if limit is None else limit)
     for why, count in plan.passed_over:
         say(f"passed over: {count}, {why}", good=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a command is asked to do about a plan, and how it prints."""
+
+    plan: str | None
+    schedule: bool
+    dry_run: bool
+    limit: int | None
+    output: Output
+
+
+def serve(
+    wish: Wish,
+    how: Mapping[str, Any],
+    *,
+    schedule: Callable[..., ServicePlan | None],
+    run: Callable[..., ServiceResult],
+    waiting: Callable[[], Iterable[PlannedService | Cleaning]],
+    nothing: str,
+) -> bool:
+    """Show a plan, schedule one or carry one out; say whether there was anything to do.
+
+    ``how`` are the arguments that make a new plan, ``waiting`` gives those that are there.
+    """
+    if wish.plan is not None and wish.schedule:
+        raise Invalid(
+            "--plan names a plan that is there, --schedule makes one.", next_step="Give one."
+        )
+    if wish.dry_run and wish.plan is not None:
+        emit_waiting(waiting(), wish.plan, wish.output)
+        return True
+    if wish.dry_run or wish.schedule:
+        made = schedule(**how, dry_run=wish.dry_run)
+        emit_plan(made, wish.output, nothing=nothing, limit=wish.limit)
+        return made is not None
+    result = run(wish.plan, **how)
+    emit_result(result, wish.output)
+    return result.instant is not None
+
+
+def emit_waiting(services: Iterable[PlannedService | Cleaning], plan: str, output: Output) -> None:
+    """Print a plan that waits on the timeline: the partitions, or files, that it names."""
+    found = (s for s in services if s.instant.requested == plan and not s.instant.is_completed)
+    waits = next(found, None)
+    if waits is None:
+        raise InstantNotFound(
+            f"no plan {plan} waits.", next_step="See `lakewright timeline`.", instant=plan
+        )
+    if output is Output.table:
+        say(next(waits.lines(0)), good=True)
+    if isinstance(waits, Cleaning):
+        files = ({"partition": path, "file": name} for path, name in waits.planned)
+        emit(("partition", "file"), files, output)
+    else:
+        emit(("partition",), ({"partition": path} for path in waits.partitions), output)
+
+
+class Preview(Protocol):
+    """What a command that destroys shows first."""
+
+    def lines(self, limit: int | None = ...) -> Iterable[str]:
+        """Stream it as lines of text."""
+        ...
+
+    def to_json(self) -> str:
+        """Return it for programs."""
+        ...
+
+
+def emit_preview(preview: Preview, output: Output) -> None:
+    """Print what would be done: lines for people, facts for programs."""
+    if output is Output.table:
+        for line in preview.lines(_SHOWN):
+            say(line, good=True)
+    else:
+        emit_facts(json.loads(preview.to_json()), output, title="")
 
 
 def emit_result(result: ServiceResult, output: Output) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from lakewright.interfaces.cli.output import Output, say
-from lakewright.interfaces.cli.plans import Setting, settings_of
+from lakewright.interfaces.cli.plans import DryRun, Setting, settings_of
 from lakewright.interfaces.cli.wiring import ServicesRunner, connect
 from lakewright.model.errors import Invalid, NotFound
 from lakewright.model.services import Outcome, ServiceRun
@@ -35,6 +35,7 @@ def run(
     ] = None,
     every: Annotated[str, typer.Option(help="How often: 90s, 5m, 1h.")] = "5m",
     once: Annotated[bool, typer.Option("--once", help="One round, then stop.")] = False,
+    dry_run: DryRun = False,
     option: Setting = None,
     settings: Annotated[
         str | None,
@@ -51,7 +52,7 @@ def run(
 
     Each table says which services by its property lakewright.services. A signal (Ctrl-C, TERM)
     ends it after the service under way, a second one at once; either leaves a sound table. With
-    --once the exit code is 2 when something failed.
+    --once the exit code is 2 when something failed. --dry-run tells in one round what is due.
     """
     if (lake is None) == (not table):
         raise Invalid(
@@ -73,8 +74,8 @@ def run(
             tell(ran)
 
     with _stopping(runner.stop):
-        runner.run(every, told, rounds=1 if once else None)
-    if once and failed:
+        runner.run(every, told, rounds=1 if once or dry_run else None, dry_run=dry_run)
+    if (once or dry_run) and failed:
         raise typer.Exit(2)
 
 

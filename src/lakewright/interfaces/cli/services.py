@@ -16,15 +16,14 @@ from lakewright.interfaces.cli.plans import (
     PlanAt,
     Schedule,
     Setting,
+    Wish,
     emit_json,
-    emit_plan,
-    emit_result,
     is_plan_only,
     say_how,
+    serve,
     settings_of,
 )
-from lakewright.interfaces.cli.wiring import Table, open_table
-from lakewright.model.errors import InstantNotFound
+from lakewright.interfaces.cli.wiring import open_table
 
 
 def compact(
@@ -45,27 +44,21 @@ def compact(
     output: As = Output.table,
 ) -> None:
     """Merge base files with their logs: a plan that waits, or a new one."""
-    table, options = open_table(path), settings_of(option)
-    if dry_run or schedule:
-        made = table.schedule_compaction(
-            partitions=partition,
-            instant=instant,
-            strategy=strategy,
-            target_io=target_io,
-            dry_run=dry_run,
-            options=options,
-        )
-        emit_plan(made, output, nothing=f"{path}: nothing to compact", limit=limit)
-        return
-    result = table.compact(
-        plan,
-        partitions=partition,
-        instant=instant,
-        strategy=strategy,
-        target_io=target_io,
-        options=options,
+    table = open_table(path)
+    serve(
+        Wish(plan, schedule, dry_run, limit, output),
+        {
+            "partitions": partition,
+            "instant": instant,
+            "strategy": strategy,
+            "target_io": target_io,
+            "options": settings_of(option),
+        },
+        schedule=table.schedule_compaction,
+        run=table.compact,
+        waiting=table.compactions,
+        nothing=f"{path}: nothing to compact",
     )
-    emit_result(result, output)
 
 
 def log_compact(
@@ -80,15 +73,15 @@ def log_compact(
     output: As = Output.table,
 ) -> None:
     """Merge many small logs of a file slice into one; base files stay."""
-    table, options = open_table(path), settings_of(option)
-    if dry_run or schedule:
-        made = table.schedule_log_compaction(
-            partitions=partition, instant=instant, dry_run=dry_run, options=options
-        )
-        emit_plan(made, output, nothing=f"{path}: no slice has logs enough", limit=limit)
-        return
-    result = table.log_compact(plan, partitions=partition, instant=instant, options=options)
-    emit_result(result, output)
+    table = open_table(path)
+    serve(
+        Wish(plan, schedule, dry_run, limit, output),
+        {"partitions": partition, "instant": instant, "options": settings_of(option)},
+        schedule=table.schedule_log_compaction,
+        run=table.log_compact,
+        waiting=table.log_compactions,
+        nothing=f"{path}: no slice has logs enough",
+    )
 
 
 def cluster(
@@ -113,31 +106,23 @@ def cluster(
     output: As = Output.table,
 ) -> None:
     """Put small files together, or sort rows by columns; no row changes."""
-    table, options = open_table(path), settings_of(option)
-    if dry_run or schedule:
-        made = table.schedule_clustering(
-            partitions=partition,
-            instant=instant,
-            sort_by=sort_by,
-            layout=layout,
-            target_size=target_size,
-            small_file=small_file,
-            dry_run=dry_run,
-            options=options,
-        )
-        emit_plan(made, output, nothing=f"{path}: nothing to cluster", limit=limit)
-        return
-    result = table.cluster(
-        plan,
-        partitions=partition,
-        instant=instant,
-        sort_by=sort_by,
-        layout=layout,
-        target_size=target_size,
-        small_file=small_file,
-        options=options,
+    table = open_table(path)
+    serve(
+        Wish(plan, schedule, dry_run, limit, output),
+        {
+            "partitions": partition,
+            "instant": instant,
+            "sort_by": sort_by,
+            "layout": layout,
+            "target_size": target_size,
+            "small_file": small_file,
+            "options": settings_of(option),
+        },
+        schedule=table.schedule_clustering,
+        run=table.cluster,
+        waiting=table.clusterings,
+        nothing=f"{path}: nothing to cluster",
     )
-    emit_result(result, output)
 
 
 def clean(
@@ -159,38 +144,19 @@ def clean(
     output: As = Output.table,
 ) -> None:
     """Delete files that no reader of the retained history needs."""
-    table, options = open_table(path), settings_of(option)
-    nothing = f"{path}: nothing to clean"
-    if schedule and not dry_run:
-        made = table.schedule_cleaning(policy=policy, retain=retain, grace=grace, options=options)
-        emit_plan(made, output, nothing=nothing, limit=limit)
-    elif is_plan_only(dry_run=dry_run, apply=apply, output=output):
-        if plan is not None:
-            _show_waiting(table, plan, output)
-            say_how(context, output=output)
-            return
-        made = table.schedule_cleaning(
-            policy=policy, retain=retain, grace=grace, dry_run=True, options=options
-        )
-        emit_plan(made, output, nothing=nothing, limit=limit)
-        if made is not None:
-            say_how(context, output=output)
-    else:
-        result = table.clean(plan, policy=policy, retain=retain, grace=grace, options=options)
-        emit_result(result, output)
-
-
-def _show_waiting(table: Table, plan: str, output: Output) -> None:
-    """Print a plan that waits on the timeline: the files that it deletes."""
-    found = (c.plan for c in table.cleanings() if c.instant.requested == plan and c.done is None)
-    waiting = next(found, None)
-    if waiting is None:
-        raise InstantNotFound(
-            f"no cleaning {plan} waits.", next_step="See `lakewright timeline`.", instant=plan
-        )
-    files = ((path, file) for path, some in sorted(waiting.files.items()) for file in some)
-    rows = ({"partition": path, "file": (f.path or "").rpartition("/")[2]} for path, f in files)
-    emit(("partition", "file"), rows, output, title=f"cleaning {plan}, {waiting.policy}")
+    table = open_table(path)
+    only_put = schedule and not dry_run
+    shown = not only_put and is_plan_only(dry_run=dry_run, apply=apply, output=output)
+    found = serve(
+        Wish(plan, schedule, shown, limit, output),
+        {"policy": policy, "retain": retain, "grace": grace, "options": settings_of(option)},
+        schedule=table.schedule_cleaning,
+        run=table.clean,
+        waiting=table.cleanings,
+        nothing=f"{path}: nothing to clean",
+    )
+    if shown and found:
+        say_how(context, output=output)
 
 
 def archive(
@@ -212,7 +178,7 @@ def archive(
         if output is Output.json:
             emit_json(plan.to_json())
             return
-        instants, title = plan.instants, str(plan)
+        instants, title = plan.instants, next(plan.lines(0))
     else:
         done = table.archive(min_commits=min_commits, max_commits=max_commits, options=options)
         instants, title = done.instants, str(done)

@@ -117,9 +117,7 @@ def _own(lake: "Lake", statement: Statement) -> pa.Table:
         case Show():
             return show(lake, statement)
         case Call(name, positional, named):
-            called = find_procedure(name)
-            rows = called.body(lake, called.arguments(positional, named))
-            return table_of(called.returns, rows)
+            return table_of(*find_procedure(name).call(lake, positional, named))
         case Query() | Other():
             return NOTHING
         case _:

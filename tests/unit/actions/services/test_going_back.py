@@ -1,5 +1,7 @@
 """Rollbacks, savepoints and restores: rows after them, and what they refuse."""
 
+import contextlib
+import os
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -223,3 +225,66 @@ def test_a_restore_that_another_one_began_keeps_writers_out(tmp_path: Path) -> N
     assert begun is not None
     with pytest.raises(Conflict, match="has not finished"):
         table.upsert([{"id": "a", "n": 2}])
+
+
+def _cut_off_savepoints(folder: Path, version: int, **options: str) -> list[Table]:
+    """Return tables whose savepoint stopped at each of its storage calls, those without one."""
+    found = []
+    for number in count():
+        properties = {key.replace("__", "."): value for key, value in options.items()}
+        table = lw.create_table(
+            folder / f"t{number}",
+            schema="id string, n bigint",
+            key="id",
+            version=version,
+            properties=properties,
+        )
+        table.upsert([{"id": "a", "n": 1}])
+        faulty = FaultyStorage(open_storage(table.path), [Fault(at=number, error=Crash)])
+        with contextlib.suppress(Crash):
+            Table(faulty).savepoint(note="kept")
+        if len(faulty.calls) <= number:
+            return found
+        if not list(table.savepoints()):
+            found.append(table)
+    raise AssertionError
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_savepoint_that_was_cut_off_is_cleared_away(tmp_path: Path, version: int) -> None:
+    eager = {"hoodie__cleaner__policy__failed__writes": "EAGER"}
+    tables = _cut_off_savepoints(tmp_path, version, **eager)
+    begun = [t for t in tables if t.timeline.by_action(Action.SAVEPOINT)]
+    assert begun and len(begun) < len(tables)
+    for table in begun:
+        table.upsert([{"id": "a", "n": 2}])
+        assert not table.timeline.by_action(Action.SAVEPOINT)
+        table.savepoint(note="again")
+        (saved,) = table.savepoints()
+        assert saved.note == "again" and table.fsck().ok
+
+
+def test_a_savepoint_of_others_is_left_for_as_long_as_it_may_be_alive(tmp_path: Path) -> None:
+    table = lw.create_table(tmp_path / "t", schema="id string, n bigint", key="id")
+    table.upsert([{"id": "a", "n": 1}])
+    (write,) = table.timeline.data()
+    begun = Path(table.path, ".hoodie/timeline", f"{write.requested}.savepoint.inflight")
+    begun.touch()
+    table.upsert([{"id": "a", "n": 2}])
+    assert begun.exists()
+    os.utime(begun, (1, 1))
+    table.upsert([{"id": "a", "n": 3}])
+    assert not begun.exists()
+
+
+def test_a_savepoint_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
+    table = lw.create_table(tmp_path / "t", schema="id string, n bigint", key="id")
+    for number in range(3):
+        table.upsert([{"id": "a", "n": number}])
+    first = table.timeline.data()[0]
+    # The plan waits: its files are there, and are going to be deleted.
+    assert table.schedule_cleaning(policy="versions", retain=1) is not None
+    for act in (table.plan_savepoint, table.savepoint):
+        with pytest.raises((Conflict, HistoryGone)):
+            act(first)
+    assert not table.timeline.by_action(Action.SAVEPOINT)

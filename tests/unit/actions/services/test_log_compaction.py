@@ -1,5 +1,6 @@
 """Log compaction: many logs become one, and no reader sees a difference."""
 
+import shutil
 from pathlib import Path
 
 import hudi
@@ -11,6 +12,9 @@ from lakewright.actions.services.compaction import compact, schedule_compaction
 from lakewright.actions.services.log_compaction import log_compact, schedule_log_compaction
 from lakewright.actions.services.plan import ServicePlan
 from lakewright.api.table import Table
+from lakewright.format.hudi.log.blocks import HeaderKey
+from lakewright.format.hudi.log.read import read_data, scan_blocks
+from lakewright.format.hudi.log.write import avro_block
 from lakewright.model.errors import Unsupported
 from lakewright.model.instant import Action
 from lakewright.model.services import ServiceResult
@@ -146,3 +150,23 @@ def test_version_6_is_refused(tmp_path: Path) -> None:
     table = made(tmp_path, version=6)
     with pytest.raises(Unsupported, match="version 6"):
         run(table)
+
+
+def test_slices_of_partial_updates_are_not_planned(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    for number in range(3):
+        put(table, number, "a1", "b1")
+    before = table.timeline.instants
+    newest = max(Path(table.path).glob("p=a/.*.log.*"), key=lambda path: path.stat().st_mtime_ns)
+    storage = open_storage(table.path)
+    with storage.open(f"p=a/{newest.name}") as opened:
+        (block,) = scan_blocks(opened, newest.stat().st_size, newest.name)
+        records = read_data(opened, block)
+    header = {**block.header, HeaderKey.IS_PARTIAL: "true"}
+    newest.write_bytes(avro_block(records.select(["id", "p", "n", *META]), header))
+    plan = plan_of(table)
+    assert plan is not None and [item.partition for item in plan.items] == ["p=b"]
+    assert plan.passed_over == (("records are merged column by column", 1),)
+    shutil.rmtree(Path(table.path, "p=b"))
+    assert plan_of(table) is None and run(table).instant is None
+    assert table.timeline.instants == before

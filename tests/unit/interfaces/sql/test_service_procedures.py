@@ -8,6 +8,7 @@ import pytest
 
 import lakewright as lw
 from lakewright.interfaces.sql.procedures.known import all_procedures, find_procedure
+from lakewright.interfaces.sql.procedures.registry import DRY_RUN
 from lakewright.model.errors import InstantNotFound, Invalid
 from support.served import contents, served_table, small_files
 
@@ -182,9 +183,9 @@ def test_what_a_call_cannot_mean_is_refused(call: Call) -> None:
         call("run_clean(table => 'shop.t', trigger_strategy => 'MOON')")
     with pytest.raises(Invalid, match="needs instant_time"):
         call("rollback_to_instant(table => 'shop.t')")
-    with pytest.raises(Invalid, match="no savepoint"):
+    with pytest.raises(InstantNotFound, match="no savepoint"):
         call("rollback_to_savepoint(table => 'shop.t')")
-    with pytest.raises(Invalid, match="no savepoint"):
+    with pytest.raises(InstantNotFound, match="no savepoint"):
         call("delete_savepoint(table => 'shop.t')")
 
 
@@ -334,3 +335,49 @@ def test_all_are_listed_with_what_they_do(tmp_path: Path) -> None:
     named = {str(row[next(iter(row))]) for row in shown}
     assert set(UPSTREAM) <= named
     assert all(found.doc.endswith((".", "success.")) for found in all_procedures())
+
+
+def test_all_that_write_can_be_asked_what_they_would_do() -> None:
+    for found in all_procedures():
+        assert (found.parameters[-1:] == (DRY_RUN,)) is found.writes, found.name
+
+
+def test_a_dry_run_answers_with_the_plan_and_changes_nothing(call: Call, table: lw.Table) -> None:
+    first, last = (i.requested for i in (table.timeline.data()[0], table.timeline.data()[-1]))
+    table.savepoint(first, "why")
+    before = table.timeline.instants
+    calls = {
+        "run_compaction(op => 'schedule', table => 'shop.t'": "2 logs",
+        "run_compaction(op => 'run', table => 'shop.t'": "nothing to do",
+        "run_clustering(table => 'shop.t'": "clustering of",
+        "run_clean(table => 'shop.t'": "nothing to do",
+        "archive_commits(table => 'shop.t', min_commits => 1, max_commits => 2": "archiving of",
+        f"rollback_to_instant(table => 'shop.t', instant_time => '{last}'": "is undone",
+        "create_savepoint(table => 'shop.t'": "6 files of 2 partitions are kept",
+        "delete_savepoint(table => 'shop.t'": "2 files of 2 partitions may be cleaned",
+        "rollback_to_savepoint(table => 'shop.t'": "2 instants are undone",
+        f"restore_to_instant(table => 'shop.t', instant_time => '{first}'": "2 instants are undone",
+        "upgrade_table(table => 'shop.t', to_version => 'EIGHT'": "version 9 -> 8",
+        "downgrade_table(table => 'shop.t', to_version => '6'": "version 9 -> 6",
+    }
+    for text, expected in calls.items():
+        lines = [row["plan"] for row in call(f"{text}, dry_run => true)")]
+        assert any(expected in line for line in lines), (text, lines)
+    assert table.timeline.instants == before and table.definition.version == 9
+    plan = table.schedule_compaction()
+    assert plan is not None and plan.instant is not None
+    shown = call("run_compaction(op => 'run', table => 'shop.t', dry_run => true)")
+    assert plan.instant.requested in shown[0]["plan"] and "(requested)" in shown[0]["plan"]
+
+
+def test_a_cleaning_with_a_trigger_waits_for_commits(call: Call, table: lw.Table) -> None:
+    table.compact()
+    policy = "clean_policy => 'KEEP_LATEST_FILE_VERSIONS', file_versions_retained => 1"
+    how = f"table => 'shop.t', {policy}"
+    assert call(f"run_clean({how}, trigger_max_commits => 9)") == []
+    shown = call(f"run_clean({how}, trigger_max_commits => 9, dry_run => true)")
+    assert shown == [{"plan": "nothing to do"}]
+    shown = call(f"run_clean({how}, trigger_max_commits => 4, dry_run => true)")
+    assert "cleaning of" in shown[0]["plan"] and not list(table.cleanings())
+    (done,) = call(f"run_clean({how}, trigger_max_commits => 4)")
+    assert done["total_files_deleted"] == 6

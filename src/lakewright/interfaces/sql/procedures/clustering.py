@@ -1,7 +1,7 @@
 """Procedures of clustering."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from lakewright.interfaces.sql.procedures.services import (
     SHOWN,
     chosen_plans,
     operation_of,
+    planned,
 )
 from lakewright.interfaces.sql.procedures.tables import (
     INT,
@@ -32,6 +33,7 @@ from lakewright.model.expression.analyse import references
 from lakewright.model.expression.bind import bind
 from lakewright.model.expression.parse import parse_expression
 from lakewright.model.options import parse_names
+from lakewright.model.shown import Shown
 
 if TYPE_CHECKING:
     from lakewright.api.lake import Lake
@@ -50,6 +52,31 @@ _CLUSTERING = pa.schema(
 )
 
 
+def _operation(arguments: Arguments) -> str:
+    named = text_of(arguments, "instants") is not None
+    return operation_of(arguments, "run" if named else "scheduleandexecute")
+
+
+def _planning(table: "Table", arguments: Arguments) -> dict[str, Any]:
+    pattern = text_of(arguments, "partition_regex_pattern")
+    options = settings_of(arguments)
+    return {
+        "partitions": _partitions(table, arguments),
+        "sort_by": text_of(arguments, "order"),
+        "layout": text_of(arguments, "order_strategy"),
+        "options": options if pattern is None else {**options, PATTERN.key: pattern},
+    }
+
+
+def _plan_clustering(lake: "Lake", arguments: Arguments) -> Iterator[Shown | None]:
+    table, operation = named_table(lake, arguments), _operation(arguments)
+    if operation != "run":
+        yield table.schedule_clustering(**_planning(table, arguments), dry_run=True)
+    if operation != "schedule":
+        waiting = chosen_plans(table.clusterings(), arguments)
+        yield from planned(table.clusterings(), waiting)
+
+
 @procedure(
     "run_clustering",
     _CLUSTERING,
@@ -66,26 +93,19 @@ _CLUSTERING = pa.schema(
     Parameter("partition_regex_pattern", default=None, doc="Partitions whose path matches."),
     ALL,
     writes=True,
+    plan=_plan_clustering,
 )
 def run_clustering(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Plan clusterings, carry out those that wait, or both."""
-    table, options = named_table(lake, arguments), settings_of(arguments)
-    named = text_of(arguments, "instants") is not None
-    operation = operation_of(arguments, "run" if named else "scheduleandexecute")
-    pattern = text_of(arguments, "partition_regex_pattern")
+    table, operation = named_table(lake, arguments), _operation(arguments)
     if operation != "run":
-        plan = table.schedule_clustering(
-            partitions=_partitions(table, arguments),
-            sort_by=text_of(arguments, "order"),
-            layout=text_of(arguments, "order_strategy"),
-            options=options if pattern is None else {**options, PATTERN.key: pattern},
-        )
+        plan = table.schedule_clustering(**_planning(table, arguments))
     if operation == "schedule":
         plans = [] if plan is None or plan.instant is None else [plan.instant.requested]
     else:
         plans = chosen_plans(table.clusterings(), arguments)
         for waiting in plans:
-            table.cluster(waiting, options=options)
+            table.cluster(waiting, options=settings_of(arguments))
     return limited(_clusterings(table, plans, arguments), arguments)
 
 

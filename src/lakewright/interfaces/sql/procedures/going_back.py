@@ -1,7 +1,7 @@
 """Procedures that take a table back and keep it able to: rollbacks, savepoints, restores."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -20,15 +20,22 @@ from lakewright.interfaces.sql.procedures.tables import (
     required,
     text_of,
 )
-from lakewright.model.errors import Invalid
+from lakewright.model.errors import InstantNotFound
+from lakewright.model.shown import Shown
 
 if TYPE_CHECKING:
     from lakewright.api.lake import Lake
+    from lakewright.api.table import Table
 
 _TIMES = pa.timestamp("ms", "UTC")
 INSTANT = Parameter(
     "instant_time", default=None, doc="The instant.", aliases=("commit_time", "instant")
 )
+
+
+def _plan_rollback(lake: "Lake", arguments: Arguments) -> Iterator[Shown]:
+    instant = required(arguments, "instant_time", "rollback_to_instant")
+    yield named_table(lake, arguments).plan_rollback(instant)
 
 
 @procedure(
@@ -39,12 +46,25 @@ INSTANT = Parameter(
     PATH,
     aliases=("rollback_to_instant_time",),
     writes=True,
+    plan=_plan_rollback,
 )
 def rollback_to_instant(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Take back the newest write, which the instant names, or a plan."""
     instant = required(arguments, "instant_time", "rollback_to_instant")
     done = named_table(lake, arguments).rollback(instant)
     yield {"rollback_result": True, "rollback_instant": done.requested}
+
+
+def _saving(arguments: Arguments) -> dict[str, Any]:
+    return {
+        "instant": text_of(arguments, "commit_time"),
+        "note": text_of(arguments, "comments") or "",
+        "by": text_of(arguments, "user"),
+    }
+
+
+def _plan_savepoint(lake: "Lake", arguments: Arguments) -> Iterator[Shown]:
+    yield named_table(lake, arguments).plan_savepoint(**_saving(arguments))
 
 
 @procedure(
@@ -56,15 +76,33 @@ def rollback_to_instant(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     Parameter("comments", default="", doc="Why."),
     PATH,
     writes=True,
+    plan=_plan_savepoint,
 )
 def create_savepoint(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Keep the files of a write, whatever is cleaned from now on."""
-    done = named_table(lake, arguments).savepoint(
-        text_of(arguments, "commit_time"),
-        text_of(arguments, "comments") or "",
-        by=text_of(arguments, "user"),
-    )
+    done = named_table(lake, arguments).savepoint(**_saving(arguments))
     yield {"create_savepoint_result": True, "savepoint_time": done.requested}
+
+
+def _kept(table: "Table", arguments: Arguments) -> str:
+    """Return the savepoint that a call names, the newest one by default."""
+    instant = text_of(arguments, "instant_time")
+    known = [saved.instant.requested for saved in table.savepoints()]
+    if instant is None and known:
+        return known[0]
+    if instant is None or instant not in known:
+        raise InstantNotFound(
+            f"there is no savepoint {instant or 'at all'}.",
+            next_step=f"Savepoints: {', '.join(known) or 'none'}; CALL restore_to_instant goes "
+            "back to any write whose files are there.",
+            instant=instant,
+        )
+    return instant
+
+
+def _plan_deletion(lake: "Lake", arguments: Arguments) -> Iterator[Shown]:
+    table = named_table(lake, arguments)
+    yield table.plan_delete_savepoint(_kept(table, arguments))
 
 
 @procedure(
@@ -74,18 +112,18 @@ def create_savepoint(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     INSTANT,
     PATH,
     writes=True,
+    plan=_plan_deletion,
 )
 def delete_savepoint(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Give the files of a savepoint free; without an instant, of the newest one."""
     table = named_table(lake, arguments)
-    instant = text_of(arguments, "instant_time")
-    if instant is None:
-        newest = next(table.savepoints(), None)
-        if newest is None:
-            raise Invalid("the table has no savepoint.", next_step="Nothing is to be deleted.")
-        instant = newest.instant
-    table.delete_savepoint(instant)
+    table.delete_savepoint(_kept(table, arguments))
     yield {"delete_savepoint_result": True}
+
+
+def _plan_return(lake: "Lake", arguments: Arguments) -> Iterator[Shown]:
+    table = named_table(lake, arguments)
+    yield table.plan_restore(_kept(table, arguments))
 
 
 @procedure(
@@ -95,26 +133,21 @@ def delete_savepoint(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     INSTANT,
     PATH,
     writes=True,
+    plan=_plan_return,
 )
 def rollback_to_savepoint(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Restore the table to a savepoint, the newest one by default."""
     table = named_table(lake, arguments)
-    instant = text_of(arguments, "instant_time")
-    known = [saved.instant for saved in table.savepoints()]
-    if instant is None and known:
-        instant = known[0]
-    if instant is None or instant not in known:
-        raise Invalid(
-            f"there is no savepoint {instant or 'at all'}.",
-            next_step=f"Savepoints: {', '.join(known) or 'none'}; CALL restore_to_instant goes "
-            "back to any write whose files are there.",
-            instant=instant,
-        )
-    done = table.restore(instant)
+    done = table.restore(_kept(table, arguments))
     yield {
         "rollback_savepoint_result": True,
         "restore_instant": None if done is None else done.requested,
     }
+
+
+def _plan_restore(lake: "Lake", arguments: Arguments) -> Iterator[Shown]:
+    instant = required(arguments, "instant_time", "restore_to_instant")
+    yield named_table(lake, arguments).plan_restore(instant)
 
 
 @procedure(
@@ -124,6 +157,7 @@ def rollback_to_savepoint(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     INSTANT,
     PATH,
     writes=True,
+    plan=_plan_restore,
 )
 def restore_to_instant(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Restore the table to any write whose files are all there."""
@@ -151,7 +185,7 @@ def show_savepoints(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Show the savepoints of a table."""
     for saved in named_table(lake, arguments).savepoints():
         yield {
-            "savepoint_time": saved.instant,
+            "savepoint_time": saved.instant.requested,
             "made_at": saved.at,
             "user": saved.by,
             "comments": saved.note,

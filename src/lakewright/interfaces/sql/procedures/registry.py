@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakewright.model.errors import Invalid, NotFound
 from lakewright.model.expression.types import Value
+from lakewright.model.shown import Shown
 
 if TYPE_CHECKING:
     from lakewright.api.lake import Lake
@@ -85,6 +86,12 @@ def _fitted(kind: Kind, value: Value) -> Value:
 Arguments: TypeAlias = Mapping[str, Value]
 Rows: TypeAlias = Iterable[Mapping[str, object]]
 Body: TypeAlias = "Callable[[Lake, Arguments], Rows]"
+#: Says what a call would do; None where there is nothing to do.
+Plan: TypeAlias = Callable[["Lake", Arguments], Iterable[Shown | None]]
+
+#: With it a call changes nothing: its answer is what it would do, line by line.
+DRY_RUN = Parameter("dry_run", Kind.FLAG, False, doc="Answer with what would be done, and stop.")
+_PLANNED = pa.schema([("plan", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +105,16 @@ class Procedure:
     body: Body
     aliases: tuple[str, ...] = ()
     writes: bool = False
+    plan: Plan | None = None
+
+    def call(
+        self, lake: "Lake", positional: Sequence[Value], named: Mapping[str, Value]
+    ) -> tuple[pa.Schema, Rows]:
+        """Carry out a call, and return the columns and the rows of its answer."""
+        arguments = self.arguments(positional, named)
+        if self.plan is not None and arguments[DRY_RUN.name]:
+            return _PLANNED, _told(self.plan(lake, arguments))
+        return self.returns, self.body(lake, arguments)
 
     def arguments(self, positional: Sequence[Value], named: Mapping[str, Value]) -> Arguments:
         """Match what a call gives with the parameters; ``Invalid`` says what does not fit."""
@@ -142,6 +159,16 @@ class Procedure:
             for p in self.parameters
         ]
         return f"CALL {self.name}({', '.join(shown)})"
+
+
+def _told(plans: Iterable[Shown | None]) -> Rows:
+    empty = True
+    for plan in plans:
+        for line in () if plan is None else plan.lines(None):
+            empty = False
+            yield {"plan": line}
+    if empty:
+        yield {"plan": "nothing to do"}
 
 
 def _shown(default: Value | _Required) -> str:
@@ -197,12 +224,17 @@ def procedure(
     *parameters: Parameter,
     aliases: tuple[str, ...] = (),
     writes: bool = False,
+    plan: Plan | None = None,
 ) -> Callable[[Body], Body]:
-    """Declare a function as a procedure; its docstring is what SHOW PROCEDURES says of it."""
+    """Declare a function as a procedure; its docstring is what SHOW PROCEDURES says of it.
+
+    One with a ``plan`` has the parameter ``dry_run`` as its last.
+    """
+    taken = parameters if plan is None else (*parameters, DRY_RUN)
 
     def declare(body: Body) -> Body:
         doc = (body.__doc__ or "").strip().partition("\n")[0]
-        REGISTRY.add(Procedure(name, doc, parameters, returns, body, aliases, writes))
+        REGISTRY.add(Procedure(name, doc, taken, returns, body, aliases, writes, plan))
         return body
 
     return declare

@@ -1,11 +1,12 @@
 """Procedures that keep a table fast and small: compaction, cleaning, archiving."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lakewright.actions.services.clean_options import COMMITS, HOURS, POLICY, TRIGGER, VERSIONS
+from lakewright.actions.services.cleaning import cleaning_due
 from lakewright.interfaces.sql.procedures.registry import Arguments, Kind, Parameter, procedure
 from lakewright.interfaces.sql.procedures.tables import (
     INT,
@@ -22,9 +23,10 @@ from lakewright.interfaces.sql.procedures.tables import (
     whole_of,
 )
 from lakewright.model.errors import InstantNotFound, Invalid
+from lakewright.model.shown import Shown
 
 if TYPE_CHECKING:
-    from lakewright.actions.services.views import PlannedService
+    from lakewright.actions.services.views import Cleaning, PlannedService
     from lakewright.api.lake import Lake
     from lakewright.api.table import Table
 
@@ -66,6 +68,20 @@ def chosen_plans(
     return [text for text in found if text in wanted] if wanted else found
 
 
+def planned(services: Iterable["PlannedService"], only: list[str]) -> Iterator[Shown]:
+    """Stream the plans of these instants, oldest first."""
+    found = (service for service in services if service.instant.requested in only)
+    return iter(sorted(found, key=lambda service: service.instant))
+
+
+def _plan_compaction(lake: "Lake", arguments: Arguments) -> Iterator[Shown | None]:
+    table, at = named_table(lake, arguments), text_of(arguments, "timestamp")
+    if operation_of(arguments, "run") == "run":
+        yield from planned(table.compactions(), chosen_plans(table.compactions(), arguments, at))
+        return
+    yield table.schedule_compaction(instant=at, dry_run=True, options=settings_of(arguments))
+
+
 @procedure(
     "run_compaction",
     _COMPACTION,
@@ -77,6 +93,7 @@ def chosen_plans(
     INSTANTS,
     ALL,
     writes=True,
+    plan=_plan_compaction,
 )
 def run_compaction(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Plan compactions, carry them out, or both."""
@@ -109,6 +126,13 @@ def _compactions(table: "Table", only: list[str] | None) -> Iterator[Row]:
             }
 
 
+def _plan_clean(lake: "Lake", arguments: Arguments) -> Iterator[Shown | None]:
+    table = named_table(lake, arguments)
+    yield from sorted(_waiting(table), key=lambda cleaning: cleaning.instant)
+    if arguments["schedule_in_line"] and _is_due(table, arguments):
+        yield table.schedule_cleaning(dry_run=True, options=_settings(arguments))
+
+
 @procedure(
     "run_clean",
     pa.schema(
@@ -133,16 +157,16 @@ def _compactions(table: "Table", only: list[str] | None) -> Iterator[Row]:
     PATH,
     Parameter("skip_locking", Kind.FLAG, False, doc="Accepted; the table's lock is always taken."),
     writes=True,
+    plan=_plan_clean,
 )
 def run_clean(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Delete files that no reader of the retained history needs."""
-    table = named_table(lake, arguments)
-    options = {**settings_of(arguments), **_cleaning(arguments)}
+    table, options = named_table(lake, arguments), _settings(arguments)
     known = {c.instant.requested for c in table.cleanings() if c.done is not None}
-    if arguments["schedule_in_line"]:
+    if arguments["schedule_in_line"] and _is_due(table, arguments):
         table.clean(options=options)
     else:
-        for waiting in sorted(c.instant for c in table.cleanings() if c.done is None):
+        for waiting in sorted(cleaning.instant for cleaning in _waiting(table)):
             table.clean(waiting, options=options)
     for cleaned in table.cleanings():
         if cleaned.done is not None and cleaned.instant.requested not in known:
@@ -154,6 +178,22 @@ def run_clean(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
                 "bootstrap_part_metadata": str(dict(cleaned.done.bootstrap_partitions)),
                 "version": cleaned.done.version,
             }
+
+
+def _waiting(table: "Table") -> Iterator["Cleaning"]:
+    return (cleaning for cleaning in table.cleanings() if cleaning.done is None)
+
+
+def _is_due(table: "Table", arguments: Arguments) -> bool:
+    """Say whether a new cleaning is planned: always, unless the call names a trigger."""
+    given = _settings(arguments)
+    if not TRIGGER.given(given):
+        return True
+    return cleaning_due(table.timeline, {**table.definition.properties, **given}) is not None
+
+
+def _settings(arguments: Arguments) -> dict[str, str]:
+    return {**settings_of(arguments), **_cleaning(arguments)}
 
 
 def _cleaning(arguments: Arguments) -> dict[str, str]:
@@ -170,6 +210,18 @@ def _cleaning(arguments: Arguments) -> dict[str, str]:
     return {key: str(value) for key, value in given.items() if value is not None}
 
 
+def _archiving(arguments: Arguments) -> dict[str, Any]:
+    return {
+        "min_commits": whole_of(arguments, "min_commits"),
+        "max_commits": whole_of(arguments, "max_commits"),
+        "options": settings_of(arguments),
+    }
+
+
+def _plan_archive(lake: "Lake", arguments: Arguments) -> Iterator[Shown | None]:
+    yield named_table(lake, arguments).plan_archive(**_archiving(arguments))
+
+
 @procedure(
     "archive_commits",
     pa.schema([("result", INT), ("instants", INT)]),
@@ -181,12 +233,9 @@ def _cleaning(arguments: Arguments) -> dict[str, str]:
     Parameter("enable_metadata", Kind.FLAG, False, doc="Accepted; no metadata table is written."),
     OPTIONS,
     writes=True,
+    plan=_plan_archive,
 )
 def archive_commits(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Move the oldest instants into the archived history; 0 is success."""
-    done = named_table(lake, arguments).archive(
-        min_commits=whole_of(arguments, "min_commits"),
-        max_commits=whole_of(arguments, "max_commits"),
-        options=settings_of(arguments),
-    )
+    done = named_table(lake, arguments).archive(**_archiving(arguments))
     yield {"result": 0, "instants": len(done.instants)}

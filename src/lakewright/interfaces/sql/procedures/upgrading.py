@@ -16,6 +16,7 @@ from lakewright.interfaces.sql.procedures.tables import (
     required,
 )
 from lakewright.model.errors import Invalid
+from lakewright.model.shown import Shown
 
 if TYPE_CHECKING:
     from lakewright.api.lake import Lake
@@ -27,23 +28,32 @@ _TO = Parameter(
 _ANSWER = pa.schema([("result", FLAG), ("message", TEXT)])
 
 
-@procedure("upgrade_table", _ANSWER, TABLE, _TO, PATH, writes=True)
+def _plan_upgrade(lake: "Lake", arguments: Arguments) -> Iterator[Shown]:
+    version = _version(arguments, "upgrade_table")
+    yield named_table(lake, arguments).upgrade(version, dry_run=True)
+
+
+def _plan_downgrade(lake: "Lake", arguments: Arguments) -> Iterator[Shown]:
+    version = _version(arguments, "downgrade_table")
+    yield named_table(lake, arguments).downgrade(version, dry_run=True)
+
+
+@procedure("upgrade_table", _ANSWER, TABLE, _TO, PATH, writes=True, plan=_plan_upgrade)
 def upgrade_table(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Give a table another version, newer or older."""
-    table = named_table(lake, arguments)
-    done = table.upgrade(_version(required(arguments, "to_version", "upgrade_table")))
+    done = named_table(lake, arguments).upgrade(_version(arguments, "upgrade_table"))
     yield {"result": True, "message": str(done)}
 
 
-@procedure("downgrade_table", _ANSWER, TABLE, _TO, PATH, writes=True)
+@procedure("downgrade_table", _ANSWER, TABLE, _TO, PATH, writes=True, plan=_plan_downgrade)
 def downgrade_table(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Give a table an older version."""
-    table = named_table(lake, arguments)
-    done = table.downgrade(_version(required(arguments, "to_version", "downgrade_table")))
+    done = named_table(lake, arguments).downgrade(_version(arguments, "downgrade_table"))
     yield {"result": True, "message": str(done)}
 
 
-def _version(text: str) -> int:
+def _version(arguments: Arguments, procedure: str) -> int:
+    text = required(arguments, "to_version", procedure)
     word = text.strip().upper()
     numbers = {str(number): number for number in _VERSIONS.values()}
     found = _VERSIONS.get(word) or numbers.get(word)
