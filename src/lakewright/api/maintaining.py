@@ -21,7 +21,7 @@ from lakewright.actions.services.cleaning import clean, schedule_cleaning
 from lakewright.actions.services.clustering import cluster, schedule_clustering
 from lakewright.actions.services.clustering_options import SMALL_FILE, TARGET_FILE
 from lakewright.actions.services.compaction import compact, schedule_compaction
-from lakewright.actions.services.compaction_options import STRATEGY, TARGET_IO, Strategy
+from lakewright.actions.services.compaction_options import STRATEGY, TARGET_IO
 from lakewright.actions.services.log_compaction import log_compact, schedule_log_compaction
 from lakewright.actions.services.plan import ServicePlan
 from lakewright.actions.services.servicing import Servicing
@@ -82,7 +82,8 @@ class Maintainable:
         """Plan to merge base files with their logs, in all or the given partitions.
 
         ``strategy`` says which slices are taken (``bounded_io``, ``unbounded``, …, or a class
-        of Hudi's), ``target_io`` how many megabytes one plan reads and writes at most.
+        of Hudi's; several with commas between, one after the other), ``target_io`` how many
+        megabytes one plan reads and writes at most.
         """
         with self._servicing(_compacting(options, strategy, target_io)) as work:
             return schedule_compaction(
@@ -301,9 +302,7 @@ class Maintainable:
 def _compacting(options: Options | None, strategy: str | None, target_io: int | None) -> Options:
     found = dict(options or {})
     if strategy is not None:
-        # The names of our own enumeration are shorter than those of Hudi's classes.
-        short = Strategy.__members__.get(strategy.strip().upper())
-        found[STRATEGY.key] = strategy if short is None else short.value
+        found[STRATEGY.key] = strategy
     if target_io is not None:
         found[TARGET_IO.key] = str(target_io)
     return found

@@ -6,16 +6,18 @@ and only for the files that go.
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakewright.actions.executor import Attempt
 from lakewright.actions.services.clean_choice import Choice, Rule, Shield, Victim, choose
 from lakewright.actions.services.clean_options import CleanPolicy, CleanSettings
 from lakewright.actions.services.clean_scope import (
+    FILTERED,
     PINS,
     SAVEPOINTS,
     Scope,
+    bounded,
     earliest_to_retain,
     restored_since,
     savepoints,
@@ -39,6 +41,7 @@ from lakewright.timeline.view import TimelineView
 
 #: Partitions that are listed at the same time, where single ones are looked at.
 _LISTERS = 16
+_FILTERED = "partitions that the filter leaves out"
 _UNDESCRIBED = "folders without Hudi's partition metadata"
 
 
@@ -58,17 +61,32 @@ def draft_cleaning(state: TableState, settings: CleanSettings, progress: Progres
     """Return what is to be cleaned; None where nothing is."""
     view, now = state.timeline, time.time()
     settled = settling(view, settings.grace, now)
-    earliest = earliest_to_retain(view, settings, settled, now)
     shield = shield_of(state.storage, view, now)
+    for earliest in bounded(view, settings, earliest_to_retain(view, settings, settled, now)):
+        bound = None if earliest is None else earliest.requested
+        rule = Rule(settings.policy, bound, settings.versions, settled)
+        found = _drafted(state, settings, progress, earliest, shield, rule)
+        if found is not None:
+            return found
+    return None
+
+
+def _drafted(
+    state: TableState,
+    settings: CleanSettings,
+    progress: Progress,
+    earliest: Instant | None,
+    shield: Shield,
+    rule: Rule,
+) -> Draft | None:
+    view = state.timeline
     scope = scope_of(view, settings, earliest, shield.pins)
     if scope.partitions == ():
         return None
-    bound = None if earliest is None else earliest.requested
-    rule = Rule(settings.policy, bound, settings.versions, settled)
     collected = _Collected(state.storage)
     progress.stage("listing", None if scope.partitions is None else len(scope.partitions))
     visible = see_at(state, None)
-    for listing in _listings(state, scope, collected.passed_over):
+    for listing in _listings(state, settings, scope, collected.passed_over):
         collected.add(choose(listing, visible, rule, shield))
         progress.advance()
     if not collected.files:
@@ -156,6 +174,7 @@ def _body(
     extra = {
         SAVEPOINTS: ",".join(sorted(savepoints(view))),
         PINS: ",".join(sorted(shield.pins.ids)),
+        FILTERED: "some" if settings.filters else "",
     }
     # What an earlier cleaning took does not come back when more is retained now.
     before = "" if last is None else max(last.earliest_to_retain, last.extra.get(READABLE_FROM, ""))
@@ -180,20 +199,34 @@ def _body(
 # ---------------------------------------------------------------------------- listing
 
 
-def _listings(state: TableState, scope: Scope, passed_over: Counter[str]) -> Iterator[Listing]:
+def _listings(
+    state: TableState, settings: CleanSettings, scope: Scope, passed_over: Counter[str]
+) -> Iterator[Listing]:
     """Stream the files of each partition in scope, by their names."""
     storage = state.storage
     if not state.config.partition_fields:
-        yield _list(storage, "", Attempt())
+        if settings.takes(""):
+            yield _list(storage, "", Attempt())
     elif scope.partitions is not None:
-        yield from run_in_threads(_list, storage, scope.partitions, threads=_LISTERS)
+        found = run_in_threads(_list, storage, scope.partitions, threads=_LISTERS)
+        yield from _described(found, passed_over) if settings.selected else found
     else:
-        for folder in storage.walk("", sizes=False, skip=SKIPPED):
-            # Without that file a folder is no partition to Hudi: it may be anybody's.
-            if PARTITION_METADATA_NAMES.isdisjoint(folder.names):
-                passed_over[_UNDESCRIBED] += 1
-            elif "/." not in f"/{folder.path}":
-                yield Listing(folder.path, folder.names, folder.sizes)
+        folders = storage.walk("", sizes=False, skip=SKIPPED)
+        every = (Listing(folder.path, folder.names, folder.sizes) for folder in folders)
+        for listing in _described(every, passed_over):
+            if settings.takes(listing.partition):
+                yield listing
+            else:
+                passed_over[_FILTERED] += 1
+
+
+def _described(listings: Iterable[Listing], passed_over: Counter[str]) -> Iterator[Listing]:
+    """Pass over what is no partition to Hudi, without its file: it may be anybody's."""
+    for listing in listings:
+        if PARTITION_METADATA_NAMES.isdisjoint(listing.names):
+            passed_over[_UNDESCRIBED] += 1
+        elif "/." not in f"/{listing.partition}":
+            yield listing
 
 
 def _list(storage: Storage, partition: str, attempt: Attempt) -> Listing:

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lakewright.model.options import declare, parse_bool, parse_positive
+from lakewright.model.errors import Invalid
+from lakewright.model.options import declare, parse_bool, parse_names, parse_positive
 
 
 class CleanPolicy(StrEnum):
@@ -14,6 +15,13 @@ class CleanPolicy(StrEnum):
     KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
     KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
     KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+
+
+def _pattern(text: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(text) if text else None
+    except re.error as cause:
+        raise ValueError(text) from cause
 
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -97,9 +105,41 @@ GRACE = declare(
 )
 
 
+MOST_COMMITS = declare(
+    "hoodie.clean.max.commits.to.clean",
+    lambda text: parse_positive(text) if text.strip() else None,
+    None,
+    doc="The most commits by which one cleaning goes on from where the last one ended, under a "
+    "policy that keeps commits or hours; none unless it is set.",
+    since="0.1",
+    allowed="a whole number from 1",
+)
+_NO_NAMES: tuple[str, ...] = ()
+SELECTED = declare(
+    "hoodie.clean.partition.filter.selected",
+    parse_names,
+    _NO_NAMES,
+    doc="The only partitions that are cleaned, by their paths; cleaning must look at all "
+    "partitions for that: hoodie.clean.incremental.enabled=false, or a policy by versions.",
+    since="0.1",
+    allowed="paths of partitions, commas between",
+)
+PATTERN = declare(
+    "hoodie.clean.partition.filter.regex",
+    _pattern,
+    None,
+    doc="The same by a pattern that the whole path of a partition matches; the list wins over it.",
+    since="0.1",
+    allowed="a regular expression",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class CleanSettings:
-    """How a table is cleaned; ``grace`` is in seconds."""
+    """How a table is cleaned; ``grace`` is in seconds.
+
+    ``selected`` and ``pattern`` say which partitions alone; neither is all of them.
+    """
 
     policy: CleanPolicy
     commits: int
@@ -107,10 +147,38 @@ class CleanSettings:
     hours: int
     incremental: bool
     grace: float
+    most_commits: int | None = None
+    selected: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
+
+    @property
+    def filters(self) -> bool:
+        """Whether some partitions alone are cleaned."""
+        return bool(self.selected) or self.pattern is not None
+
+    def takes(self, partition: str) -> bool:
+        """Say whether a partition is cleaned."""
+        if self.selected:
+            return partition in self.selected
+        return self.pattern is None or self.pattern.fullmatch(partition) is not None
 
     @staticmethod
     def of(options: Mapping[str, str]) -> "CleanSettings":
-        """Read the settings."""
+        """Read the settings; ``Invalid`` where they contradict each other."""
+        found = CleanSettings._read(options)
+        looks_at_all = found.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
+        if found.filters and found.incremental and not looks_at_all:
+            key = (SELECTED if found.selected else PATTERN).key
+            raise Invalid(
+                f"{key} has no effect while only partitions written since the last cleaning are "
+                "looked at.",
+                next_step=f"Set {INCREMENTAL.key}=false as well.",
+                option=key,
+            )
+        return found
+
+    @staticmethod
+    def _read(options: Mapping[str, str]) -> "CleanSettings":
         return CleanSettings(
             POLICY.read(options),
             COMMITS.read(options),
@@ -118,6 +186,9 @@ class CleanSettings:
             HOURS.read(options),
             INCREMENTAL.read(options),
             GRACE.read(options),
+            MOST_COMMITS.read(options),
+            SELECTED.read(options),
+            PATTERN.read(options),
         )
 
     def __str__(self) -> str:

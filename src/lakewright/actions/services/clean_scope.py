@@ -1,6 +1,6 @@
 """How far a cleaning goes: the earliest instant that stays readable, and where it has to look."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lakewright.actions.services.clean_options import CleanPolicy, CleanSettings
@@ -12,6 +12,8 @@ from lakewright.timeline.clock import time_text
 from lakewright.timeline.moments import whole_second
 from lakewright.timeline.view import TimelineView
 
+#: Our note in plans and records of cleanings that did not look at all partitions.
+FILTERED = "lakewright.partitions"
 #: Hudi's note in plans and records of the savepoints that held files; ours of the pins.
 SAVEPOINTS = "savepointed_timestamps"
 PINS = "lakewright.pins"
@@ -63,6 +65,23 @@ def earliest_to_retain(
     return chosen if young is None else min(chosen, young, key=lambda i: i.requested)
 
 
+def bounded(
+    view: TimelineView, settings: CleanSettings, chosen: Instant | None
+) -> Iterator[Instant | None]:
+    """Stream how far one cleaning may go at most: a number of commits, then more of them.
+
+    One that finds nothing in the first ones leaves no trace on the timeline from which the next
+    could go on.
+    """
+    if chosen is not None and settings.most_commits is not None:
+        last = last_cleaning(view)
+        since = "" if last is None else last.earliest_to_retain
+        window = [i for i in view.data() if since <= i.requested < chosen.requested]
+        for end in range(settings.most_commits, len(window), settings.most_commits):
+            yield window[end]
+    yield chosen
+
+
 def settling(view: TimelineView, grace: float, now: float) -> Callable[[str], bool]:
     """Return a lookup of whether a write took effect longer than ``grace`` seconds ago.
 
@@ -94,6 +113,10 @@ def scope_of(
     view: TimelineView, settings: CleanSettings, earliest: Instant | None, pins: Pins
 ) -> Scope:
     """Return the partitions that may hold something to clean."""
+    if settings.selected and (
+        earliest is not None or settings.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
+    ):
+        return Scope(tuple(sorted(set(settings.selected))), "the partitions that were selected")
     if settings.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
         return Scope(None, "versions are counted in all partitions")
     if earliest is None:
@@ -124,6 +147,8 @@ def _why_all(
         return "the last cleaning counted versions"
     if view.start is None or last.earliest_to_retain < view.start:
         return "commits since the last cleaning were archived"
+    if noted(last.extra, FILTERED):
+        return "the last cleaning looked at some partitions alone"
     policies = {entry.policy for entry in last.partitions.values()}
     if policies - {settings.policy.value}:
         return "the policy has changed"

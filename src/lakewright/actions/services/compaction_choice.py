@@ -9,7 +9,7 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lakewright.actions.services.compaction_options import PlanSettings, Strategy
 from lakewright.format.hudi.metadata.compaction import CompactionOperation
@@ -123,6 +123,23 @@ class Choice:
     def chosen(self) -> list[Candidate]:
         """Return the slices of the plan, the most worthwhile first."""
         return [found for _, found in sorted(self._heap, key=lambda held: held[0], reverse=True)]
+
+    def settled(self) -> "Choice":
+        """Return what the strategies after the first one leave of it; itself without such."""
+        choice = self
+        for strategy in self.settings.then:
+            settings = replace(self.settings, strategy=strategy, then=())
+            later = Choice(
+                settings,
+                self.new_base,
+                self.today,
+                Counter(choice.passed_over),
+                set(choice.missing),
+            )
+            for found in choice.chosen():
+                later.add(found.piece)
+            choice = later
+        return choice
 
     # ------------------------------------------------------------------- support
 

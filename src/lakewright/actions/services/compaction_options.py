@@ -40,8 +40,22 @@ class Trigger(StrEnum):
 PACKAGE = "org.apache.hudi.table.action.compact.strategy."
 
 
-def _strategy(text: str) -> Strategy:
-    return Strategy(text.strip().removeprefix(PACKAGE))
+@dataclass(frozen=True, slots=True)
+class Strategies:
+    """One rule after the other: each takes out of what the one before it took, as in Hudi."""
+
+    chain: tuple[Strategy, ...]
+
+    @staticmethod
+    def parse(text: str) -> "Strategies":
+        """Read names with commas between, of Hudi's classes or ours; else a ValueError."""
+        names = [name.strip().removeprefix(PACKAGE) for name in text.split(",")]
+        return Strategies(
+            tuple(Strategy.__members__.get(name.upper()) or Strategy(name) for name in names)
+        )
+
+    def __str__(self) -> str:
+        return ",".join(self.chain)
 
 
 def _pattern(text: str) -> str:
@@ -54,13 +68,15 @@ def _pattern(text: str) -> str:
 
 STRATEGY = declare(
     "hoodie.compaction.strategy",
-    _strategy,
-    Strategy.LOG_FILE_SIZE,
+    Strategies.parse,
+    Strategies((Strategy.LOG_FILE_SIZE,)),
     doc="Which slices a compaction takes: the largest logs first, the most logs first, as they "
     "come (all three up to hoodie.compaction.target.io), all, the newest partitions, those of "
-    "the last days, those older than that, or those whose path matches a pattern.",
+    "the last days, those older than that, or those whose path matches a pattern. Of several "
+    "names each takes out of what the one before it took.",
     since="0.1",
-    allowed=f"{', '.join(Strategy)}, with Hudi's package before it or without",
+    allowed=f"{', '.join(Strategy)}, with Hudi's package before it or without, or several of "
+    "them with commas between",
 )
 TARGET_IO = declare(
     "hoodie.compaction.target.io",
@@ -149,19 +165,28 @@ LOG_COMPACTION_BLOCKS = declare(
 class PlanSettings:
     """The options that decide which slices a plan takes."""
 
-    strategy: Strategy = STRATEGY.default
+    strategy: Strategy = STRATEGY.default.chain[0]
     target_io: int = TARGET_IO.default
     target_partitions: int = TARGET_PARTITIONS.default
     least_log_bytes: int = LEAST_LOG_BYTES.default
     least_logs: int = LEAST_LOGS.default
     partition_pattern: str = PARTITION_PATTERN.default
     most_groups: int = MOST_GROUPS.default
+    #: The strategies that take out of what the first one took.
+    then: tuple[Strategy, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The names of the strategies."""
+        return str(Strategies((self.strategy, *self.then)))
 
     @staticmethod
     def of(options: Mapping[str, str]) -> "PlanSettings":
         """Read the settings."""
+        first, *rest = STRATEGY.read(options).chain
         return PlanSettings(
-            strategy=STRATEGY.read(options),
+            strategy=first,
+            then=tuple(rest),
             target_io=TARGET_IO.read(options),
             target_partitions=TARGET_PARTITIONS.read(options),
             least_log_bytes=LEAST_LOG_BYTES.read(options),

@@ -78,14 +78,15 @@ class Planner:
 
     def plan(self) -> CompactionPlan | None:
         """Return the plan as it stands; None where there is nothing to do."""
-        chosen = self._choice.chosen()
+        settled = self._choice.settled()
+        chosen = settled.chosen()
         if not chosen:
             return None
         return CompactionPlan(
             operations=tuple(found.operation() for found in chosen),
             extra=self._completeness,
             strategy=None if self._executor is None else CompactionStrategy(self._executor),
-            missing_partitions=tuple(sorted(self._choice.missing)),
+            missing_partitions=tuple(sorted(settled.missing)),
         )
 
     def updated(self, view: TimelineView) -> CompactionPlan | None:
@@ -112,14 +113,15 @@ class Planner:
 
     def value(self, plan: CompactionPlan, instant: Instant | None) -> ServicePlan:
         """Return the plan as the user sees it."""
+        settled = self._choice.settled()
         return ServicePlan(
             table=self._work.name,
             service=self._service,
             instant=instant,
             body=plan,
-            items=[_item(found, self._service) for found in self._choice.chosen()],
-            strategy=self._settings.strategy.value,
-            passed_over=tuple(sorted(self._choice.passed_over.items())),
+            items=[_item(found, self._service) for found in settled.chosen()],
+            strategy=self._settings.name,
+            passed_over=tuple(sorted(settled.passed_over.items())),
         )
 
     def _add(self, found: Iterable[tuple[str, Sequence[FileSlice]]], view: TimelineView) -> None:

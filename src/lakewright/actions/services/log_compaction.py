@@ -41,7 +41,7 @@ def schedule_log_compaction(
     """
     _check(work)
     enough = LOG_COMPACTION_BLOCKS.read(work.options)
-    settings = replace(PlanSettings.of(work.options), strategy=Strategy.UNBOUNDED)
+    settings = replace(PlanSettings.of(work.options), strategy=Strategy.UNBOUNDED, then=())
     planner = Planner(
         work,
         Service.LOG_COMPACTION,

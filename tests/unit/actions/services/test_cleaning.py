@@ -31,6 +31,7 @@ from lakewright.model.errors import (
     Corrupt,
     Denied,
     HistoryGone,
+    Invalid,
     InvalidOption,
     LakewrightError,
     Unavailable,
@@ -557,3 +558,69 @@ def test_a_table_whose_metadata_table_would_be_left_behind_is_refused() -> None:
     table = TinyTable(9, hoodie__table__metadata__partitions="files")
     with pytest.raises(Unsupported, match="metadata table"):
         schedule_cleaning(servicing(table.storage))
+
+
+# ------------------------------------------------------------------------- bounded cleanings
+
+
+def _grown(version: int) -> TinyTable:
+    """Four inserts into new groups, then four versions of one, in two partitions."""
+    table = TinyTable(version=version, partition_fields=("dt",))
+    for number in range(4):
+        table.commit(number, {"dt=1": {base_name(f"new{number}", number): b"x"}})
+    for minute in range(4, 9):
+        made = {f"dt={p}": {base_name(f"g{p}", minute): b"x"} for p in (1, 2)}
+        table.commit(minute, made)
+    return table
+
+
+def test_a_cleaning_goes_on_by_so_many_commits(version: int) -> None:
+    table = _grown(version)
+    options = {"hoodie.clean.commits.retained": "1", "hoodie.clean.max.commits.to.clean": "2"}
+    # The first commits have nothing to clean, and do not keep it from those after them.
+    for left in ((5, 6, 7, 8), (7, 8), (7, 8)):
+        clean(servicing(table.storage, **options))
+        assert files(table.storage, "dt=2") == bases("g2", *left)
+    whole = _grown(version)
+    clean(servicing(whole.storage, **{"hoodie.clean.commits.retained": "1"}))
+    for partition in ("dt=1", "dt=2"):
+        assert files(table.storage, partition) == files(whole.storage, partition)
+    with pytest.raises(InvalidOption, match="from 1"):
+        CleanSettings.of({"hoodie.clean.max.commits.to.clean": "0"})
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"hoodie.clean.partition.filter.selected": "dt=2, dt=9"},
+        {"hoodie.clean.partition.filter.regex": "dt=[2-9]"},
+        {
+            "hoodie.clean.partition.filter.regex": "dt=1",
+            "hoodie.clean.partition.filter.selected": "dt=2",
+        },
+    ],
+    ids=["selected", "regex", "both"],
+)
+def test_some_partitions_alone_are_cleaned(version: int, chosen: Mapping[str, str]) -> None:
+    table = _grown(version)
+    options = {"hoodie.clean.commits.retained": "1", "hoodie.clean.incremental.enabled": "false"}
+    plan = schedule_cleaning(servicing(table.storage, **options, **chosen), dry_run=True)
+    assert plan is not None and {item.partition for item in plan.items} == {"dt=2"}
+    before = files(table.storage)
+    clean(servicing(table.storage, **options, **chosen))
+    assert files(table.storage) == before
+    assert files(table.storage, "dt=2") == bases("g2", 7, 8)
+    # The next one does not take what was left out for cleaned.
+    done = clean(servicing(table.storage, **{"hoodie.clean.commits.retained": "1"}))
+    assert set(done.partitions) == {"dt=1"}
+    assert files(table.storage) < before
+
+
+def test_a_filter_beside_an_incremental_cleaning_is_refused(version: int) -> None:
+    chosen = {"hoodie.clean.partition.filter.regex": "dt=2"}
+    with pytest.raises(Invalid, match="looked at") as caught:
+        CleanSettings.of(chosen)
+    assert "hoodie.clean.incremental.enabled=false" in str(caught.value)
+    assert CleanSettings.of({**chosen, **VERSIONS_1}).filters
+    with pytest.raises(InvalidOption, match="regular expression"):
+        CleanSettings.of({"hoodie.clean.partition.filter.regex": "("})

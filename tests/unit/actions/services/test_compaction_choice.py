@@ -46,7 +46,9 @@ def chosen(pieces: list[FileSlice], **settings: object) -> tuple[list[str], dict
     choice = Choice(PlanSettings(**settings), 120 * MB, TODAY)  # type: ignore[arg-type]
     for found in pieces:
         choice.add(found)
-    return [c.piece.group.file_id for c in choice.chosen()], dict(choice.passed_over)
+    settled = choice.settled()
+    assert settled.settled().chosen() == settled.chosen()
+    return [c.piece.group.file_id for c in settled.chosen()], dict(settled.passed_over)
 
 
 def test_the_largest_logs_come_first_up_to_the_bytes_allowed() -> None:
@@ -132,7 +134,7 @@ def test_what_is_looked_at_again_counts_once() -> None:
 
 def test_strategies_go_by_hudis_names() -> None:
     for name in (Strategy.DAY_BASED.value, PACKAGE + Strategy.DAY_BASED.value):
-        assert STRATEGY.read({STRATEGY.key: name}) is Strategy.DAY_BASED
+        assert STRATEGY.read({STRATEGY.key: name}).chain == (Strategy.DAY_BASED,)
     with pytest.raises(InvalidOption, match="not allowed"):
         STRATEGY.read({STRATEGY.key: "org.example.Mine"})
 
@@ -207,3 +209,25 @@ def test_copy_on_write_tables_are_never_due() -> None:
 def _plan() -> bytes:
     operation = CompactionOperation(None, (), None, "a", "dt=1")
     return encode_compaction_plan(CompactionPlan((operation,)))
+
+
+def test_strategies_are_chained() -> None:
+    pieces = [
+        piece("a", 9 * MB, partition="x"),
+        piece("b", 8 * MB, MB, MB, partition="x"),
+        piece("c", 1 * MB, 1 * MB, partition="y"),
+        piece("d", 7 * MB, partition="y"),
+    ]
+    by_size = PlanSettings.of({STRATEGY.key: f"log_file_size,{PACKAGE}{Strategy.LOG_FILE_NUM}"})
+    assert (by_size.strategy, by_size.then) == (Strategy.LOG_FILE_SIZE, (Strategy.LOG_FILE_NUM,))
+    assert by_size.name == f"{Strategy.LOG_FILE_SIZE},{Strategy.LOG_FILE_NUM}"
+    # The first says which, the last in what order.
+    chain = {"strategy": Strategy.LOG_FILE_SIZE, "then": (Strategy.LOG_FILE_NUM,)}
+    assert chosen(pieces, **chain, target_io=30)[0] == ["b", "a", "d"]
+    # What a later one refuses is not made up for by what an earlier one left out.
+    some = {"then": (Strategy.PARTITION_REGEX,), "partition_pattern": "y"}
+    found, passed = chosen(pieces, **some, target_io=30)
+    assert found == ["d"]
+    assert passed == {"beyond 30 MB of one plan": 1, "the partition does not match y": 2}
+    with pytest.raises(InvalidOption, match="Nothing"):
+        STRATEGY.read({STRATEGY.key: "unbounded,Nothing"})
