@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+import lakewright as lw
 from lakewright.model.errors import Conflict, InvalidOption, Unavailable, Unsupported
+from lakewright.model.services import Outcome
 from lakewright.storage.memory import MemoryStorage
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
@@ -24,6 +26,7 @@ from lakewright.timeline.locks.choose import open_lock
 from lakewright.timeline.locks.file_lock import FileLock
 from lakewright.timeline.locks.port import TableLock
 from lakewright.timeline.locks.process_lock import ProcessLock
+from lakewright.timeline.locks.services_lock import services_lock
 from lakewright.timeline.locks.storage_lock import LockFile, StorageLock
 from lakewright.timeline.owner import Owner
 from support.faulty_storage import Fault, FaultyStorage
@@ -32,12 +35,19 @@ from support.s3_server import S3Server, running_s3_server
 
 @dataclass(frozen=True)
 class Subject:
-    """One lock under test: where its table lies, and the option that chooses it."""
+    """One lock under test: where its table lies, and the option that chooses it.
+
+    The one of ``services`` is that of those who look after a table.
+    """
 
     name: str
     place: str
     provider: str
     processes: bool
+    services: bool = False
+
+    def lock(self, storage: Storage) -> TableLock:
+        return (services_lock if self.services else open_lock)(storage, self.options())
 
     def options(self, **more: str) -> dict[str, str]:
         dotted = {f"hoodie.write.lock.{k.replace('__', '.')}": v for k, v in more.items()}
@@ -50,6 +60,9 @@ SUBJECTS = [
     Subject("storage-local", "local", "storage", processes=True),
     Subject("storage-memory", "memory", "storage", processes=False),
     Subject("storage-s3", "s3", "storage", processes=True),
+    Subject("services-memory", "memory", "file", processes=False, services=True),
+    Subject("services-local", "local", "file", processes=True, services=True),
+    Subject("services-s3", "s3", "storage", processes=True, services=True),
 ]
 
 
@@ -82,11 +95,11 @@ def storage(subject: Subject, tmp_path: Path, request: pytest.FixtureRequest) ->
 
 @pytest.fixture
 def lock(subject: Subject, storage: Storage) -> TableLock:
-    return open_lock(storage, subject.options())
+    return subject.lock(storage)
 
 
 def test_one_holder_at_a_time(subject: Subject, storage: Storage, lock: TableLock) -> None:
-    other = open_lock(storage, subject.options())
+    other = subject.lock(storage)
     with lock.acquire():
         with pytest.raises(Unavailable) as caught:
             other.acquire(0.05)
@@ -100,7 +113,7 @@ def test_a_lock_that_was_released_twice_is_not_taken_from_the_next(
 ) -> None:
     first = lock.acquire()
     first.release()
-    second = open_lock(storage, subject.options()).acquire()
+    second = subject.lock(storage).acquire()
     first.release()
     second.secure(1)
     with pytest.raises(Unavailable):
@@ -135,9 +148,9 @@ def test_threads_take_turns(subject: Subject, storage: Storage) -> None:
     most: list[int] = []
 
     def work(number: int) -> None:
-        own = open_lock(storage, subject.options())
+        own = subject.lock(storage)
         for _ in range(5):
-            with own.acquire():
+            with own.acquire(60):
                 inside.append(number)
                 most.append(len(inside))
                 inside.remove(number)
@@ -155,11 +168,12 @@ import sys
 from pathlib import Path
 from lakewright.storage.open import open_storage
 from lakewright.timeline.locks.choose import open_lock
+from lakewright.timeline.locks.services_lock import services_lock
 import json
-uri, options, counter, rounds = json.loads(sys.argv[1])
-lock = open_lock(open_storage(uri, options), options)
+uri, options, services, counter, rounds = json.loads(sys.argv[1])
+lock = (services_lock if services else open_lock)(open_storage(uri, options), options)
 for _ in range(rounds):
-    with lock.acquire():
+    with lock.acquire(60):
         value = int(Path(counter).read_text())
         Path(counter).write_text(str(value + 1))
 """
@@ -173,7 +187,7 @@ def test_processes_take_turns(subject: Subject, storage: Storage, tmp_path: Path
     counter.write_text("0")
     rounds = 40 if subject.place == "local" else 6
     options = {**storage.options, **subject.options()}
-    argument = json.dumps([storage.uri, options, str(counter), rounds])
+    argument = json.dumps([storage.uri, options, subject.services, str(counter), rounds])
     running = [subprocess.Popen([sys.executable, "-c", COUNT, argument]) for _ in range(3)]
     assert [process.wait(120) for process in running] == [0, 0, 0]
     assert counter.read_text() == str(3 * rounds)
@@ -183,8 +197,9 @@ HOLD = """
 import json, sys, time
 from lakewright.storage.open import open_storage
 from lakewright.timeline.locks.choose import open_lock
-uri, options = json.loads(sys.argv[1])
-open_lock(open_storage(uri, options), options).acquire()
+from lakewright.timeline.locks.services_lock import services_lock
+uri, options, services = json.loads(sys.argv[1])
+(services_lock if services else open_lock)(open_storage(uri, options), options).acquire()
 print("held", flush=True)
 time.sleep(600)
 """
@@ -196,7 +211,8 @@ def test_the_lock_of_a_killed_process_is_free_at_once(
     if not subject.processes:
         assert subject.place == "memory", "memory dies with its process"
         return
-    argument = json.dumps([storage.uri, {**storage.options, **subject.options()}])
+    options = {**storage.options, **subject.options()}
+    argument = json.dumps([storage.uri, options, subject.services])
     holder = subprocess.Popen([sys.executable, "-c", HOLD, argument], stdout=subprocess.PIPE)
     assert holder.stdout is not None
     with holder.stdout as lines:
@@ -214,14 +230,14 @@ def test_the_lock_of_a_killed_process_is_free_at_once(
 def test_lost_answers_are_settled(subject: Subject, storage: Storage) -> None:
     """Each call of acquiring and releasing fails once, before or after it was done."""
     probe = FaultyStorage(storage)
-    with open_lock(probe, subject.options()).acquire():
+    with subject.lock(probe).acquire():
         pass
     for number in range(len(probe.calls)):
         for after in (False, True):
             faulty = FaultyStorage(storage, [Fault(at=number, after=after)])
             with contextlib.suppress(Unavailable):
-                open_lock(faulty, subject.options()).acquire(5).release()
-            with open_lock(storage, subject.options()).acquire(5):
+                subject.lock(faulty).acquire(5).release()
+            with subject.lock(storage).acquire(5):
                 pass
 
 
@@ -435,3 +451,27 @@ def test_a_lock_file_that_cannot_be_read_holds_nobody(folder: Storage) -> None:
     folder.create(storage_lock.PATH, b"{")
     with open_lock(folder, {"hoodie.write.lock.provider": "storage"}).acquire(1):
         pass
+
+
+# -------------------------------------------------------------------------- lock of services
+
+
+@pytest.mark.service
+def test_one_looks_after_a_table_on_s3_at_a_time(s3: S3Server) -> None:
+    uri = f"s3://locks/{uuid.uuid4().hex}"
+    table = lw.create_table(
+        uri, schema="id string, n bigint", key="id", type="MERGE_ON_READ", options=s3.options
+    )
+    for number in range(3):
+        table.upsert([{"id": "a", "n": number}])
+    due = {"hoodie.compact.inline.max.delta.commits": "1", "lakewright.services": "compaction"}
+    lock = services_lock(open_storage(uri, s3.options), {})
+    with lock.acquire():
+        (told,) = table.look_after(options=due)
+        assert told.outcome is Outcome.LEFT and f"process {os.getpid()} of" in told.why
+        table.upsert([{"id": "a", "n": 3}])  # writers do not wait for services
+    # The answer to the first one's taking it is lost: it holds the lock nevertheless.
+    s3.set_faults({"method": "PUT", "key": "services.lock", "how": "lose", "times": 1})
+    (told,) = table.look_after(options=due)
+    assert told.outcome is Outcome.DONE and lock.describe() is None
+    assert table.scan().to_arrow().to_pylist() == [{"id": "a", "n": 3}]
