@@ -248,12 +248,20 @@ def test_hudi_rolls_back_what_we_left(hudi_spark: Any, tmp_path: Path, mor: bool
         storage = open_storage(folder)
         found = seen(storage)
         assert found in (after(""), after("upsert"))
+        before = _inner_files(folder)
         frame.write.format("hudi").options(**options).mode("append").save(str(folder))
         assert seen(storage) == found + content(new)
         assert content(hudi_writer.read(hudi_spark, folder)) == found + content(new)
         left = [path for path in strays(storage) if not path.endswith(".crc")]
-        assert [path for path in left if not path.startswith(".hoodie/")] == []
+        told = f"{folder}: {before} before Hudi's rollback, {_inner_files(folder)} after it"
+        assert [path for path in left if not path.startswith(".hoodie/")] == [], told
         COMPARED["deaths that Hudi mended"] += 1
+
+
+def _inner_files(folder: Path) -> list[str]:
+    """The timeline, markers and heartbeats of a table, temporary files too."""
+    inner = (path for path in (folder / ".hoodie").rglob("*") if path.suffix != ".crc")
+    return sorted(str(path.relative_to(folder)) for path in inner if path.is_file())
 
 
 @pytest.mark.parametrize("mor", [False, True], ids=["cow", "mor"])

@@ -159,13 +159,16 @@ class ArrowStorage:
         return True
 
     def write(self, path: str, data: bytes) -> None:
-        """Create or replace a file; readers see the old bytes or the new."""
+        """Create or replace a file; readers see the old bytes or the new.
+
+        One without bytes is whole at once, and needs no temporary file: see ``local``.
+        """
         folder, _ = split(check_file(path))
         target = self._full(path)
         with self._mapped(path):
             if folder or self.root:
                 self.filesystem.create_dir(self._full(folder), recursive=True)
-            if self.filesystem.type_name in _WRITES_WHOLE:
+            if self.filesystem.type_name in _WRITES_WHOLE or not data:
                 self._put(target, data)
                 return
             temporary = self._full(join(folder, f".{secrets.token_hex(12)}{TEMPORARY_SUFFIX}"))

@@ -174,12 +174,15 @@ class FsspecStorage:
         return True
 
     def write(self, path: str, data: bytes) -> None:
-        """Create or replace a file; readers see the old bytes or the new."""
+        """Create or replace a file; readers see the old bytes or the new.
+
+        One without bytes is whole at once, and needs no temporary file: see ``local``.
+        """
         folder, _ = split(check_file(path))
         target = self._full(path)
         with self._mapped(path):
             self.filesystem.makedirs(self._full(folder), exist_ok=True)
-            if self._writes_whole:
+            if self._writes_whole or not data:
                 self.filesystem.pipe_file(target, bytes(data))
                 return
             temporary = self._full(join(folder, f".{secrets.token_hex(12)}{TEMPORARY_SUFFIX}"))

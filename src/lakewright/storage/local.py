@@ -184,14 +184,16 @@ class LocalStorage:
             return True
 
     def write(self, path: str, data: bytes) -> None:
-        """Create or replace a file atomically and durably."""
-        with (
-            self._mapped(path),
-            self._folder_of(path) as (name, folder),
-            staged(data, folder, durable=self.durable) as temporary,
-            locked(folder),
-        ):
-            self._put_in_place(path, temporary, name, folder)
+        """Create or replace a file atomically and durably.
+
+        A new file without bytes is whole at once, and made without a temporary one: Hudi takes
+        any file that a crash leaves among the markers of a write for a marker.
+        """
+        with self._mapped(path), self._folder_of(path) as (name, folder):
+            if not data and self._appears(name, folder):
+                return
+            with staged(data, folder, durable=self.durable) as temporary, locked(folder):
+                self._put_in_place(path, temporary, name, folder)
 
     @contextmanager
     def writer(self, path: str) -> Iterator[IO[bytes]]:
@@ -378,6 +380,20 @@ class LocalStorage:
             yield name, descriptor
         finally:
             os.close(descriptor)
+
+    def _appears(self, name: str, folder: int) -> bool:
+        """Make an empty file, durably; False where the name is taken."""
+        drop_checksum(name, folder)
+        try:
+            descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+        except FileExistsError:
+            return False
+        try:
+            settle(descriptor, durable=self.durable)
+        finally:
+            os.close(descriptor)
+        self._sync(folder)
+        return True
 
     def _put_in_place(self, path: str, temporary: str, name: str, folder: int) -> None:
         """Give a settled temporary file its final name, durably; the folder's lock is held."""

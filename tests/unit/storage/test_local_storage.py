@@ -13,6 +13,7 @@ import pytest
 
 from lakewright.model.errors import Denied, InvalidPath, NotFound, Unavailable
 from lakewright.storage.local import LocalStorage
+from lakewright.timeline.markers import MarkerKind, Markers
 from support import storage_deaths
 
 
@@ -117,6 +118,33 @@ def test_no_temporary_files_stay_and_left_ones_are_hidden(storage):
     Path(storage.locate(".0123.lakewright-tmp")).write_bytes(b"left by a crash")
     assert [file.path for file in storage.list()] == ["f"]
     assert [folder.names for folder in storage.walk()] == [["f"]]
+
+
+def test_markers_are_made_without_temporary_files(storage, monkeypatch):
+    """Hudi's rollback takes such a file for a marker, and leaves a file of the write behind."""
+    made = []
+    opened = os.open
+
+    def watched(path, flags, *rest, **more):
+        if flags & os.O_CREAT:
+            made.append(path)
+        return opened(path, flags, *rest, **more)
+
+    monkeypatch.setattr(os, "open", watched)
+    markers = Markers(storage, "20260101000000000")
+    markers.create("p=x/.f_1.log.1_0-0-1", MarkerKind.CREATE)
+    assert made == [".f_1.log.1_0-0-1.marker.CREATE"]
+    assert [marker.path for marker in markers.names()] == ["p=x/.f_1.log.1_0-0-1"]
+
+
+@pytest.mark.parametrize("data", [b"", b"new"])
+def test_a_file_may_become_empty_and_full(storage, data: bytes):
+    storage.write("f", b"old" if not data else b"")
+    before = storage.stat("f").version
+    storage.write("f", data)
+    assert storage.read("f") == data
+    assert storage.stat("f").version != before
+    assert names(storage) == ["f"]
 
 
 @pytest.mark.parametrize("verb", ["create", "write", "replace_if", "delete", "move"])
