@@ -14,6 +14,7 @@ from lakewright.api.writing import Writable
 from lakewright.model.errors import Invalid, LakewrightError, NotFound
 from lakewright.model.expression.nodes import Expression
 from lakewright.model.files import ReadingMode
+from lakewright.model.options import check_options
 from lakewright.model.writing import Operation, WriteResult
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
@@ -139,6 +140,7 @@ class Streaming(Writable):
                 f"operation={operation!r} is not known.",
                 next_step=f"Allowed: {', '.join(_OPERATIONS)}.",
             )
+        check_options(options or {}, self._state().config.properties if options else {})
         return StreamWriter(
             self._storage,
             self._name,

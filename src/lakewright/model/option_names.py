@@ -78,6 +78,7 @@ OPTIONS = frozenset(
         "hoodie.parquet.max.file.size",
         "hoodie.parquet.small.file.limit",
         "hoodie.simple.index.update.partition.path",
+        "hoodie.spark.sql.insert.into.operation",
         "hoodie.table.cdc.enabled",
         "hoodie.table.cdc.supplemental.logging.mode",
         "hoodie.table.services.enabled",

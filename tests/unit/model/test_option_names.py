@@ -70,10 +70,28 @@ def test_every_door_refuses_it() -> None:
         "set": lambda: table.set_properties(wrong),
         "insert": lambda: table.insert([{"id": "a", "n": 1}], options=wrong),
         "upsert": lambda: table.upsert([{"id": "a", "n": 1}], options=wrong),
+        "bulk_insert": lambda: table.bulk_insert([{"id": "a", "n": 1}], options=wrong),
+        "nothing": lambda: table.insert([], options=wrong),
         "delete": lambda: table.delete(["a"], options=wrong),
+        "delete where": lambda: table.delete("n > 0", options=wrong),
+        "insert_overwrite": lambda: table.insert_overwrite([{"id": "a"}], options=wrong),
+        "insert_overwrite_table": lambda: table.insert_overwrite_table([], options=wrong),
+        "delete_partitions": lambda: make(partition_by="n").delete_partitions([], options=wrong),
         "update": lambda: table.update({"n": "1"}, where="n > 0", options=wrong),
+        "merge": lambda: table.merge(
+            [{"id": "a", "n": 1}], on="t.id = s.id", when_matched="update", options=wrong
+        ),
+        "stream": lambda: table.stream_writer(stream="s", options=wrong),
+        "clean": lambda: table.clean(options=wrong),
         "create sql": lambda: lw.connect(place()).sql(
             f"CREATE TABLE t (id string) USING hudi TBLPROPERTIES ('{SLIP}' = '1')"
+        ),
+        "create sql, options": lambda: lw.connect(place()).sql(
+            f"CREATE TABLE t (id string) USING hudi OPTIONS ('{SLIP}' = '1')"
+        ),
+        "alter sql": lambda: lw.connect(place()).sql(
+            "CREATE TABLE t (id string) USING hudi; "
+            f"ALTER TABLE t SET TBLPROPERTIES ('{SLIP}' = '1')"
         ),
     }
     for name, door in doors.items():

@@ -28,7 +28,8 @@ from lakewright.model.expression.nodes import (
     Literal,
     Reference,
 )
-from lakewright.model.writing import WriteResult
+from lakewright.model.options import declare
+from lakewright.model.writing import Operation, WriteResult
 
 if TYPE_CHECKING:
     from lakewright.api.lake import Lake
@@ -36,8 +37,25 @@ if TYPE_CHECKING:
 
 Names = tuple[tuple[str, ...], ...]
 
-#: Which verb INSERT INTO stands for in a table; the name is Hudi's.
-INSERT_OPERATION = "hoodie.spark.sql.insert.into.operation"
+_INSERTS = (Operation.INSERT, Operation.BULK_INSERT, Operation.UPSERT)
+
+
+def _operation(text: str) -> Operation:
+    """Read which verb INSERT INTO stands for."""
+    found = Operation(text.strip().upper())
+    if found not in _INSERTS:
+        raise ValueError(text)
+    return found
+
+
+INSERT_OPERATION = declare(
+    "hoodie.spark.sql.insert.into.operation",
+    _operation,
+    Operation.INSERT,
+    doc="What INSERT INTO does in a table; a property of the table.",
+    since="0.1",
+    allowed="insert, bulk_insert, upsert",
+)
 
 
 def insert(lake: "Lake", statement: Insert) -> WriteResult:
@@ -62,19 +80,13 @@ def refused_rows(rows: Rows) -> AbstractContextManager[None]:
 
 
 def _insert_into(table: "Table", rows: Rows) -> WriteResult:
-    operation = table.definition.properties.get(INSERT_OPERATION, "insert").lower()
-    match operation:
-        case "insert":
-            return table.insert(rows)
-        case "bulk_insert":
-            return table.bulk_insert(rows)
-        case "upsert":
+    match INSERT_OPERATION.read(table.definition.properties):
+        case Operation.UPSERT:
             return table.upsert(rows)
+        case Operation.BULK_INSERT:
+            return table.bulk_insert(rows)
         case _:
-            raise Invalid(
-                f"{INSERT_OPERATION} is {operation!r}.",
-                next_step="Allowed: insert, bulk_insert, upsert.",
-            )
+            return table.insert(rows)
 
 
 def matched(table: "Table", statement: Insert, rows: Rows) -> Rows:

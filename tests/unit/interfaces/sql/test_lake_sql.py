@@ -91,6 +91,23 @@ def test_overwrite_and_truncate(sql: Sql) -> None:
     assert sql("SELECT id FROM shop.orders") == []
 
 
+def test_what_insert_into_does_is_a_property_of_the_table(
+    sql: Sql, caplog: pytest.LogCaptureFixture
+) -> None:
+    operation = "hoodie.spark.sql.insert.into.operation"
+    again = "INSERT INTO shop.orders VALUES ('a', 7, 0.5, 2, 'x')"
+    sql(f"ALTER TABLE shop.orders SET TBLPROPERTIES ('{operation}' = 'upsert')")
+    sql(again)
+    assert sql("SELECT qty FROM shop.orders WHERE id = 'a'") == [(7,)]
+    sql(f"ALTER TABLE shop.orders SET TBLPROPERTIES ('{operation}' = 'bulk_insert')")
+    sql(again)
+    assert sql("SELECT qty FROM shop.orders WHERE id = 'a'") == [(7,), (7,)]
+    assert not [message for message in caplog.messages if "no effect" in message]
+    sql(f"ALTER TABLE shop.orders SET TBLPROPERTIES ('{operation}' = 'delete')")
+    with pytest.raises(lw.InvalidOption, match="insert, bulk_insert, upsert"):
+        sql(again)
+
+
 def test_create_table_as_and_alter(sql: Sql) -> None:
     sql(
         "CREATE TABLE shop.copy USING hudi PARTITIONED BY (dt) TBLPROPERTIES (primaryKey = 'id') "
