@@ -1,0 +1,115 @@
+"""Bucket rules at work: the kinds of rules, what is checked when rules are set, and the numbers."""
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from lakewright.model.bucket_rules.automaton import Finder
+from lakewright.model.bucket_rules.java_pattern import pattern_of
+from lakewright.model.bucket_rules.range_rule import RangeRule
+from lakewright.model.bucket_rules.regex_rule import RegexRule
+from lakewright.model.bucket_rules.rules import MOST_BUCKETS, BucketRule, BucketRules, Rule
+from lakewright.model.errors import AlreadyExists, Invalid
+
+_BUILT_IN: dict[str, Callable[[str], Rule]] = {"regex": RegexRule, "range": RangeRule}
+_KINDS: dict[str, Callable[[str], Rule]] = dict(_BUILT_IN)
+
+
+def register_rule(kind: str, make: Callable[[str], Rule]) -> None:
+    """Add a kind of rule: ``make`` turns the expression of a rule into one that decides.
+
+    ``make`` raises ``Invalid`` for an expression that it does not understand. Every process that
+    reads or writes tables with such rules must register it. The same function may be
+    registered again; a built-in kind, or one of another function, cannot be replaced.
+    """
+    name = kind.lower()
+    if _KINDS.get(name, make) is not make:
+        raise AlreadyExists(
+            f"The rule kind {name!r} is registered already.",
+            next_step="Choose another name.",
+            kind=name,
+        )
+    _KINDS[name] = make
+
+
+def rule_of(rule: BucketRule) -> Rule:
+    """Return what decides for a rule; raise ``Invalid`` where its kind or expression is wrong."""
+    make = _KINDS.get(rule.kind.lower())
+    if make is None:
+        raise Invalid(
+            f"The rule kind {rule.kind!r} of {rule.expression!r} is not known.",
+            next_step=f"Known kinds are {', '.join(sorted(_KINDS))}; register_rule adds others.",
+            kind=rule.kind,
+        )
+    return make(rule.expression)
+
+
+@lru_cache(maxsize=64)
+def compile_rules(rules: BucketRules) -> Callable[[str], int]:
+    """Return the function from a partition's path to its number of buckets; made once per value.
+
+    The first rule that matches decides. All patterns are searched for in one pass over the path.
+    """
+    if not rules.rules:
+        default = rules.default
+        return lambda partition: default
+    return _Numbers(rules).number_of
+
+
+class _Numbers:
+    """The numbers of buckets by path."""
+
+    def __init__(self, rules: BucketRules) -> None:
+        self._default = rules.default
+        self._buckets = [rule.buckets for rule in rules.rules]
+        self._others: list[tuple[int, Rule]] = []
+        self._indexes: list[int] = []
+        graphs = []
+        for index, rule in enumerate(rules.rules):
+            made = rule_of(rule)
+            if rule.kind.lower() in _BUILT_IN:
+                self._indexes.append(index)
+                graphs.append(pattern_of(made.pattern()).graph)
+            else:
+                self._others.append((index, made))
+        self._finder = Finder(graphs)
+
+    def number_of(self, partition: str) -> int:
+        """Return the number of the first rule that matches."""
+        found = self._finder.first_in(partition)
+        first = self._indexes[found] if found >= 0 else len(self._buckets)
+        for index, rule in self._others:
+            if index > first:
+                break
+            if rule.matches(partition):
+                first = index
+                break
+        return self._buckets[first] if first < len(self._buckets) else self._default
+
+
+def check_rules(rules: BucketRules, *, partitions: Iterable[str] = ()) -> tuple[str, ...]:
+    """Check rules that are to be set; raise ``Invalid``, or return warnings.
+
+    ``partitions`` are paths that the table has; they show what else cannot be proved.
+    """
+    check_number(rules.default, "the default")
+    for rule in rules.rules:
+        check_number(rule.buckets, f"the rule {rule.expression!r}")
+        rule_of(rule).pattern()
+    return ()
+
+
+def check_number(buckets: object, whose: str) -> int:
+    """Return the number of buckets; raise ``Invalid`` where it cannot be one."""
+    if isinstance(buckets, bool) or not isinstance(buckets, int):
+        raise Invalid(
+            f"The number of buckets of {whose} is {buckets!r}, which is no whole number.",
+            next_step=f"Give a number from 1 to {MOST_BUCKETS}.",
+            buckets=buckets,
+        )
+    if not 1 <= buckets <= MOST_BUCKETS:
+        raise Invalid(
+            f"The number of buckets of {whose} is {buckets}.",
+            next_step=f"Give a number from 1 to {MOST_BUCKETS}.",
+            buckets=buckets,
+        )
+    return buckets
