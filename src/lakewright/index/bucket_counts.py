@@ -1,8 +1,9 @@
 """How many buckets each partition of a table has, as one job sees it from its first to its last."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from lakewright.model.bucket_rules.compiled import compile_rules
 from lakewright.model.bucket_rules.rules import BucketRules
 
 
@@ -33,4 +34,11 @@ class BucketCounts:
 
     def number_of(self, partition: str) -> int:
         """Return how many buckets a partition has, or will have when it is first written."""
-        raise NotImplementedError
+        pinned = self.pins.get(partition)
+        return compile_rules(self.rules)(partition) if pinned is None else pinned
+
+    def numbers_of(self, partitions: Iterable[str]) -> list[int]:
+        """Return the numbers of many partitions, in their order."""
+        by_rule = compile_rules(self.rules)
+        pins = self.pins
+        return [pins[path] if path in pins else by_rule(path) for path in partitions]
