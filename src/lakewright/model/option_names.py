@@ -16,6 +16,8 @@ OPTIONS = frozenset(
         "hoodie.bloom.index.update.partition.path",
         "hoodie.bucket.index.hash.field",
         "hoodie.bucket.index.num.buckets",
+        "hoodie.bucket.index.partition.expressions",
+        "hoodie.bucket.index.partition.rule.type",
         "hoodie.bulkinsert.sort.mode",
         "hoodie.clean.automatic",
         "hoodie.clean.commits.retained",
