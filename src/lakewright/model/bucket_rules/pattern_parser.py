@@ -108,6 +108,8 @@ class _Parser:
         if char == "\\":
             return self.escape()
         self.at += 1
+        if char in "*+?{":
+            self.fail(f"{char} repeats nothing", f"Write \\{char} for the character.")
         match char:
             case "(":
                 return self.group()
@@ -120,9 +122,8 @@ class _Parser:
                 return Assertion(Place.LINE_START if self.flags.lines else Place.START)
             case "$":
                 return Assertion(Place.LINE_END if self.flags.lines else Place.TAIL)
-            case "*" | "+" | "?" | "{":
-                self.fail(f"{char} repeats nothing", f"Write \\{char} for the character.")
-        return self.literal(ord(char))
+            case _:
+                return self.literal(ord(char))
 
     def repeated(self, node: Node) -> Node:
         """Return the node with the quantifier that follows it, if one does."""
@@ -294,6 +295,10 @@ class _Parser:
             case "p" | "P":
                 chars = self.property_class()
                 return chars if letter == "p" else char_sets.complement(chars)
+            case _:
+                return self.escaped_itself(letter)
+
+    def escaped_itself(self, letter: str) -> int:
         if letter.isascii() and letter.isalnum():
             self.fail(
                 f"the escape \\{letter} is not supported",

@@ -8,8 +8,10 @@ from lakewright.model.bucket_rules.char_sets import CharSet
 from lakewright.model.bucket_rules.pattern_text import literal, write
 from lakewright.model.bucket_rules.pattern_tree import Chars
 
-#: One character of a value: as it is, or escaped as Hudi escapes it in paths.
-_ESCAPED = "%[0-7][0-9A-F]"
+#: What Hudi writes as ``%XX`` in a path where URL encoding is on.
+ESCAPED = char_sets.union(((0, 0x1F), (0x7F, 0x7F), *char_sets.of_text("\"#%'*/:=?[\\]^{")))
+#: The pattern of a character that no value holds.
+NEVER = write(Chars(char_sets.NOTHING))
 
 
 def digits_between(low: str, high: str) -> list[str]:
@@ -82,7 +84,7 @@ class _Texts:
 
     def __init__(self, without: str) -> None:
         self.raw = char_sets.complement(char_sets.of_text("/%" + without))
-        self.any = f"(?:{write(Chars(self.raw))}|{_ESCAPED})*"
+        self.any = f"{self.set_of(char_sets.EVERYTHING)}*"
 
     def plain(self, text: str) -> str:
         """Return the pattern of a text itself."""
@@ -94,12 +96,15 @@ class _Texts:
         raw = char_sets.intersection(chars, self.raw)
         if raw:
             options.append(write(Chars(raw)))
-        options += _escapes(char_sets.intersection(chars, ((0, 0x7F),)))
+        options += _escapes(char_sets.intersection(chars, ESCAPED))
+        if not options:
+            return NEVER
         return options[0] if len(options) == 1 else f"(?:{'|'.join(options)})"
 
     def one(self, prefix: str, low: int, high: int) -> list[str]:
         """Return what begins with a prefix and a character in a range of code points."""
-        return [prefix + self.set_of(((low, high),)) + self.any] if low <= high else []
+        one = self.set_of(((low, high),)) if low <= high else NEVER
+        return [] if one == NEVER else [prefix + one + self.any]
 
     def above(self, prefix: str, low: str, open_end: bool) -> list[str]:
         """Return what begins with a prefix, and is ``low`` or greater behind it."""

@@ -9,7 +9,7 @@ than one partition column::
     hour: [0, 6]                          0, 1, … 6, and 00, 01, … 06
     (-inf, 0)                             all negative numbers
     country: [a, n)                       texts from a on, before n
-    "[["de", "fr"]"                       ends in double quotes are always text
+    city: ["Aachen", "Sankt Gallen"]      ends in double quotes are always text
 
 **Ends.** ``[`` and ``]`` include an end, ``(`` and ``)`` leave it out; ``-inf`` and ``inf`` are no
 end. Two whole numbers make an interval of whole numbers, two dates of the same form
@@ -18,8 +18,9 @@ A double quote inside quotes is written twice.
 
 **Values.** Numbers are compared as numbers, zeros in front allowed. Dates must have the form of
 the ends. Texts are compared by the code points of their characters; ``%XX`` in a path
-counts as the character that it stands for, which is how Hudi escapes special characters
-where URL encoding is on. The partition of the null value is in no interval.
+counts as the character that it stands for, as Hudi escapes special characters where URL
+encoding is on, and a value with any other ``%`` is in no interval of texts. The partition of the
+null value is in no interval.
 
 **Paths.** With a column, the level ``column=value`` of the path decides, and a path of one level
 without ``=`` is the value itself. Without a column, the path must have one level: the value is
@@ -32,8 +33,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NoReturn
 
+from lakewright.model.bucket_rules.char_sets import holds
 from lakewright.model.bucket_rules.pattern_text import literal
 from lakewright.model.bucket_rules.range_pattern import (
+    ESCAPED,
     digits_between,
     numbers_between,
     texts_between,
@@ -53,7 +56,9 @@ _FORM = re.compile(
 _LEVEL = re.compile(r"level +([0-9]{1,3})", re.IGNORECASE)
 _NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}(?:-[0-9]{2}){0,2}", re.ASCII)
-_ESCAPE = re.compile(r"%([0-7][0-9A-F])")
+_ESCAPE = re.compile(
+    "%({})".format("|".join(f"{code:02X}" for code in range(0x80) if holds(ESCAPED, code)))
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Bucket rules as texts: the JSON of tables' options, and the text that shipped Hudi splits."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
@@ -9,6 +10,13 @@ from lakewright.model.bucket_rules.pattern_text import divides
 from lakewright.model.bucket_rules.pins import pin_patterns, pinned_by
 from lakewright.model.bucket_rules.rules import DEFAULT_BUCKETS, BucketRule, BucketRules
 from lakewright.model.errors import Invalid
+
+#: Found in every path; the pattern of the rule that carries the default.
+EVERYWHERE = "\\A"
+
+#: What Java's trim takes away, and the whole numbers that it reads.
+_TRIMMED = "".join(map(chr, range(0x21)))
+_COUNT = re.compile(r"[+-]?[0-9]{1,10}")
 
 _FORMS = (
     'Give a number, JSON such as {"expressions": [{"expression": "2026-11-.*", "bucketNumber": '
@@ -61,6 +69,8 @@ def shipped_text(rules: BucketRules, pins: Mapping[str, int]) -> str:
     """Return rules as shipped Hudi reads them, with exact patterns for ``pins`` in front.
 
     Hudi splits the text at ``;`` and ``,`` and finds in every path the same number as we do.
+    The last rule matches everything and gives the default: Hudi keeps what it made of a text for
+    all tables of a process, with the default that it saw first.
     """
     pairs = pin_patterns(pins)
     for rule in rules.rules:
@@ -73,17 +83,22 @@ def shipped_text(rules: BucketRules, pins: Mapping[str, int]) -> str:
                 kind=rule.kind,
             )
         pairs.append((pattern, rule.buckets))
+    pairs.append((EVERYWHERE, rules.default))
     return ";".join(f"{pattern},{number}" for pattern, number in pairs)
 
 
 def parse_shipped(text: str, default: int) -> tuple[BucketRules, dict[str, int]]:
     """Return the rules of a hashing config, and the pins that stand in front of them.
 
-    Nothing but the form is checked: what a table has must be read as it is.
+    A last rule for everything that gives the default is left out, as it is no user's. Nothing but
+    the form is checked: what a table has must be read as it is.
     """
     pins: dict[str, int] = {}
     rules: list[BucketRule] = []
-    for pattern, number in _split(text):
+    pairs = _split(text)
+    if pairs and pairs[-1] == (EVERYWHERE, default):
+        pairs.pop()
+    for pattern, number in pairs:
         pinned = None if rules else pinned_by(pattern)
         if pinned is None:
             rules.append(BucketRule(pattern, number))
@@ -97,18 +112,20 @@ def _split(text: str) -> list[tuple[str, int]]:
     """Split a text at ``;`` and ``,`` as Hudi does."""
     pairs = []
     pieces = text.split(";")
-    while pieces and not pieces[-1].strip():
+    while pieces and not pieces[-1]:
         pieces.pop()
     for piece in pieces:
-        parts = piece.split(",")
+        parts = piece.strip(_TRIMMED).split(",")
+        while not parts[-1] and len(parts) > 2:
+            parts.pop()
         if len(parts) != 2:
             _refuse(
                 text,
                 f"{piece.strip()!r} is not one pattern and one number divided by a comma "
                 "(patterns with , or ; must be given as JSON)",
             )
-        pattern, count = (part.strip() for part in parts)
-        if not (count.isascii() and count.isdigit() and len(count) < 19):
+        pattern, count = (part.strip(_TRIMMED) for part in parts)
+        if not _COUNT.fullmatch(count):
             _refuse(text, f"{count!r} of {piece.strip()!r} is no number of buckets")
         pairs.append((pattern, int(count)))
     return pairs
