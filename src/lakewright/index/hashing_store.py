@@ -171,6 +171,10 @@ class HashingStore:
         """Return what the last complete hashing metadata says; nothing where there is none."""
         return self._fixed(view)[1]
 
+    def is_empty(self) -> bool:
+        """Whether there is no file of the index at all."""
+        return next(self._all_files(), None) is None
+
     # ------------------------------------------------------------------ write
 
     def write_config(self, instant: str, rules: BucketRules, pins: Mapping[str, int]) -> None:
@@ -251,7 +255,15 @@ class HashingStore:
             log.info("left files of the bucket index are deleted", extra=facts(files=len(going)))
             self.storage.delete(going)
 
+    def clear(self) -> None:
+        """Delete every file, of a place where no table is (any more)."""
+        self.storage.delete(list(self._all_files()))
+
     # ---------------------------------------------------------------- support
+
+    def _all_files(self) -> Iterator[str]:
+        for folder in (CONFIGS_FOLDER, ARCHIVE_FOLDER, SIMPLE_FOLDER, SIMPLE_ARCHIVE):
+            yield from (file.path for file in self.storage.list(folder, stats=False))
 
     def _listed(self, folder: str) -> dict[str, FileStat]:
         """Return the hashing configs of a folder by their instants."""
