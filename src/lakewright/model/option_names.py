@@ -92,6 +92,8 @@ OPTIONS = frozenset(
         "hoodie.write.record.positions",
         "lakewright.archive.entries-per-block",
         "lakewright.archive.files-per-level",
+        "lakewright.buckets.most",
+        "lakewright.buckets.target-bytes",
         "lakewright.clean.grace",
         "lakewright.clustering.copied-row-group-bytes",
         "lakewright.compaction.groups",
