@@ -85,7 +85,7 @@ def made_table(
     return Table(storage)
 
 
-def rows(ids: range, ts: int, parts: str = "xyz") -> list[dict[str, Any]]:
+def rows(ids: range, ts: int, parts: Sequence[str] = "xyz") -> list[dict[str, Any]]:
     """Return rows, each id in a partition of its own choice."""
     return [
         {"id": f"k{i}", "sub": i % 7, "p": parts[i // 5 % len(parts)], "ts": ts, "n": ts * 1000 + i}
@@ -141,10 +141,10 @@ def content(storage: Storage, *, meta: bool = True) -> Counter[tuple[Any, ...]]:
 
 def by_hudi(path: str | Path) -> Counter[tuple[Any, ...]]:
     """Return what the hudi package sees."""
-    from hudi import HudiTableBuilder
+    import hudi
 
-    batches = HudiTableBuilder.from_base_uri(str(path)).build().read_snapshot()
-    found = pa.Table.from_batches(batches).to_pylist() if batches else []
+    batches = hudi.HudiTableBuilder.from_base_uri(str(path)).build().read()
+    found = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
     return Counter(tuple(row[name] for name in SCHEMA.names) for row in found)
 
 

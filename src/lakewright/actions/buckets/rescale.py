@@ -191,7 +191,9 @@ def _moved(
     items = [
         one
         for item in plan.items
-        for one in rescale_works(groups[item.partition], table.fields, item.before, item.after)
+        for one in rescale_works(
+            groups[item.partition], table.fields, item.before, item.after, item.new_files
+        )
     ]
     work.progress.stage("rescaling", len(items))
     made: list[Rescaled] = []

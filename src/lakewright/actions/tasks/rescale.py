@@ -79,24 +79,31 @@ class Rescaled:
 
 
 def rescale_works(
-    slices: Sequence[FileSlice], fields: tuple[str, ...], before: int, after: int
+    slices: Sequence[FileSlice], fields: tuple[str, ...], before: int, after: int, filled: int
 ) -> Iterator[RescaleWork]:
-    """Divide the slices of a partition, each the only one of its bucket, into classes."""
+    """Divide the slices of a partition, each the only one of its bucket, into classes.
+
+    ``filled`` is about how many of the new buckets get rows. A class that fills very many, from
+    few small files, is divided further: each task reads all of it, and writes some.
+    """
     step = math.gcd(before, after)
     classes: dict[int, list[FileSlice]] = {}
     for piece in slices:
         number = bucket_number(piece.group.file_id)
         assert number is not None
         classes.setdefault(number % step, []).append(piece)
+    buckets = after // step
+    files = -(-min(filled, after) // step)
     for first, pieces in sorted(classes.items()):
         size = sum(piece.size for piece in pieces)
-        files = after // step
-        parts = -(-files // _MOST_FILES) if size <= _READ_AGAIN else 1
-        share = -(-files // parts)
-        for begin in range(0, files, share):
-            end = min(begin + share, files)
-            buckets = range(first + begin * step, first + end * step, step)
-            yield RescaleWork(tuple(pieces), fields, after, buckets, 2 * size)
+        parts = 1
+        if size <= _READ_AGAIN:
+            parts = min(-(-files // _MOST_FILES), max(1, files // (4 * len(pieces))))
+        share = -(-buckets // max(parts, 1))
+        for begin in range(0, buckets, share):
+            end = min(begin + share, buckets)
+            mine = range(first + begin * step, first + end * step, step)
+            yield RescaleWork(tuple(pieces), fields, after, mine, 2 * size)
 
 
 def rescale_class(spec: ServiceSpec, work: RescaleWork, attempt: Attempt) -> Rescaled:
