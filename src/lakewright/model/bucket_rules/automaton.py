@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from lakewright.model.bucket_rules import pattern_tree
-from lakewright.model.bucket_rules.char_sets import CharSet
+from lakewright.model.bucket_rules.char_sets import LAST, CharSet
 from lakewright.model.bucket_rules.pattern_tree import Assertion, Chars, Choice, Place, Repeat
 
 #: Remembered steps of one finder, above which it begins anew.
 MOST_STEPS = 200_000
 
 _TERMINATORS = "\n\r\x85\u2028\u2029"
+#: Characters of paths, and some that assertions see; examples are made of them.
+_LIKELY = [ord(char) for char in "01a_-=/.é中\u2013" + _TERMINATORS]
 _TAIL = "$"
 _MARKED = "w"
 
@@ -48,11 +50,26 @@ class Fork:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """Another turn of a repetition, ``into`` its body, or ``past`` it.
+
+    ``first`` tells the way in from the end of a turn: Java leaves a repetition, whose number is
+    ``loop``, after a turn that took no character. No text is found by that alone; but
+    it bounds the ways through a repetition.
+    """
+
+    into: int
+    past: int
+    loop: int
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Accept:
     """The pattern is found."""
 
 
-GraphNode = Step | Check | Fork | Accept
+GraphNode = Step | Check | Fork | Turn | Accept
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +125,24 @@ def _add_repeat(
     then: int,
     nodes: list[GraphNode | None],
 ) -> int:
+    loop = len(nodes)
+    end = then
     if most is None:
         again = len(nodes)
         nodes.append(None)
-        first = _add(body, again, nodes)
-        nodes[again] = Fork((first, then))
+        into = _add(body, again, nodes)
+        nodes[again] = Turn(into, end, loop, first=False)
         then = again
-    else:
-        end = then
-        for _ in range(most - least):
-            first = _add(body, then, nodes)
-            nodes.append(Fork((first, end)))
-            then = len(nodes) - 1
-    for _ in range(least):
+        if least == 0:
+            nodes.append(Turn(into, end, loop, first=True))
+            return len(nodes) - 1
+        most = least
+    optional = 0 if pattern_tree.always_empty(body) else least
+    for turn in range(most - 1, -1, -1):
         then = _add(body, then, nodes)
+        if turn >= optional:
+            nodes.append(Turn(then, end, loop, first=turn == 0))
+            then = len(nodes) - 1
     return then
 
 
@@ -169,8 +190,11 @@ def is_word(char: str) -> bool:
     return char == "_" or unicodedata.category(char) in ("Lu", "Ll", "Lt", "Lm", "Lo", "Nd")
 
 
-class _State(dict[str, "_State"]):
-    """Where the automaton stands; a mapping from the next character to the next state."""
+class State(dict[str, "State"]):
+    """Where the automaton stands; a mapping from the next character to the next state.
+
+    Equal places are made once, so that two states are the same where they are one object.
+    """
 
     __slots__ = ("active", "at_end", "before", "best", "finder", "word_before")
 
@@ -185,7 +209,7 @@ class _State(dict[str, "_State"]):
         self.best = best
         self.at_end: int | None = None
 
-    def __missing__(self, key: str) -> "_State":
+    def __missing__(self, key: str) -> "State":
         state = self.finder._next(self, key)
         self[key] = state
         return state
@@ -218,6 +242,27 @@ class Finder:
         ]
         self._forget()
 
+    def begin(self) -> State:
+        """Return the state before a text; indexing it by a character, it gives the next."""
+        return self._start
+
+    def end(self, state: State) -> int:
+        """Return the index of the first pattern found in a text that ends here; -1 for none."""
+        best = state.at_end
+        if best is None:
+            best = state.at_end = self._reach(state, "", False, False)[1]
+        return best if best < self._count else -1
+
+    def alphabet(self) -> list[str]:
+        """Return characters that stand for all others: what one does, its like does too."""
+        return self._symbols.samples(words=self._words, lines=self._lines)
+
+    def endings(self) -> list[list[str]]:
+        """Return line terminators that end a text, as keys of states, where patterns see them."""
+        if not self._tails:
+            return []
+        return [[char + _TAIL] for char in _TERMINATORS] + [["\r" + _TAIL, "\n"]]
+
     def first_in(self, text: str) -> int:
         """Return the index of the first pattern that occurs in the text; -1 where none does."""
         state = self._start
@@ -227,10 +272,7 @@ class Finder:
         else:
             for key in self._keys(text):
                 state = state[key]
-        best = state.at_end
-        if best is None:
-            best = state.at_end = self._reach(state, "", False, False)[1]
-        return best if best < self._count else -1
+        return self.end(state)
 
     def _keys(self, text: str) -> list[str]:
         """Return the characters, marked where what surrounds them changes their meaning."""
@@ -251,21 +293,21 @@ class Finder:
         return keys
 
     def _forget(self) -> None:
-        self._known: dict[tuple[str, bool, frozenset[int], int], _State] = {}
+        self._known: dict[tuple[str, bool, frozenset[int], int], State] = {}
         self._steps = 0
         self._start = self._state("", False, frozenset(), self._count)
 
-    def _state(self, before: str, word_before: bool, active: frozenset[int], best: int) -> _State:
+    def _state(self, before: str, word_before: bool, active: frozenset[int], best: int) -> State:
         # Only what an assertion can tell apart makes another state.
         if before and not (self._lines and before in _TERMINATORS):
             before = "x"
         key = (before, word_before, active, best)
         state = self._known.get(key)
         if state is None:
-            state = self._known[key] = _State(self, *key)
+            state = self._known[key] = State(self, *key)
         return state
 
-    def _next(self, state: _State, key: str) -> _State:
+    def _next(self, state: State, key: str) -> State:
         """Return the state after one more character."""
         if state.best == 0:
             return state
@@ -286,7 +328,7 @@ class Finder:
         return self._state(char, word, frozenset(active), best)
 
     def _reach(
-        self, state: _State, after: str, word_after: bool, tail: bool
+        self, state: State, after: str, word_after: bool, tail: bool
     ) -> tuple[list[int], int]:
         """Return the steps that are possible from here, and the best pattern found by now."""
         around = Around(state.before, state.word_before, after, word_after, tail)
@@ -306,6 +348,8 @@ class Finder:
                     steps.append(at)
                 case Fork(ways):
                     more = ways
+                case Turn(into, past):
+                    more = (into, past)
                 case Check(place, then):
                     more = (then,) if around.allows(place) else ()
                 case Accept():
@@ -327,6 +371,8 @@ def _moved(node: GraphNode, by: int) -> GraphNode:
             return Check(place, then + by)
         case Fork(ways):
             return Fork(tuple(way + by for way in ways))
+        case Turn(into, past, loop, first):
+            return Turn(into + by, past + by, loop, first)
         case Accept():
             return node
         case _:
@@ -347,6 +393,21 @@ class _Symbols:
     def of(self, char: str) -> int:
         """Return the symbol of a character."""
         return bisect_right(self._borders, ord(char)) - 1
+
+    def samples(self, *, words: bool, lines: bool) -> list[str]:
+        """Return one character of each symbol, and of each kind that assertions tell apart."""
+        found: dict[tuple[int, bool, str], str] = {}
+        ends = [*self._borders[1:], LAST + 1]
+        for low, end in zip(self._borders, ends, strict=True):
+            likely = [code for code in _LIKELY if low <= code < end]
+            more = range(low, min(end, low + 500)) if words else (low,)
+            for code in (*likely, *more):
+                if code > LAST or 0xD800 <= code <= 0xDFFF:
+                    continue
+                char = chr(code)
+                line = char if lines and char in _TERMINATORS else ""
+                found.setdefault((low, words and is_word(char), line), char)
+        return list(found.values())
 
     def mask(self, chars: CharSet) -> int:
         """Return the symbols of a set as bits."""

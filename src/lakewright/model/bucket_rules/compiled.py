@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from lakewright.model.bucket_rules.automaton import Finder
+from lakewright.model.bucket_rules.checking import Read, refuse_runaway, warnings_of
 from lakewright.model.bucket_rules.java_pattern import pattern_of
+from lakewright.model.bucket_rules.pattern_parser import LARGEST
 from lakewright.model.bucket_rules.range_rule import RangeRule
-from lakewright.model.bucket_rules.regex_rule import RegexRule
+from lakewright.model.bucket_rules.regex_rule import ExactRule, regex_rule
 from lakewright.model.bucket_rules.rules import MOST_BUCKETS, BucketRule, BucketRules, Rule
 from lakewright.model.errors import AlreadyExists, Invalid
 
-_BUILT_IN: dict[str, Callable[[str], Rule]] = {"regex": RegexRule, "range": RangeRule}
+_BUILT_IN: dict[str, Callable[[str], Rule]] = {"regex": regex_rule, "range": RangeRule}
 _KINDS: dict[str, Callable[[str], Rule]] = dict(_BUILT_IN)
 
 
@@ -63,10 +65,14 @@ class _Numbers:
         self._buckets = [rule.buckets for rule in rules.rules]
         self._others: list[tuple[int, Rule]] = []
         self._indexes: list[int] = []
+        self._exact: dict[str, int] = {}
         graphs = []
         for index, rule in enumerate(rules.rules):
             made = rule_of(rule)
-            if rule.kind.lower() in _BUILT_IN:
+            if isinstance(made, ExactRule):
+                for path in made.paths:
+                    self._exact.setdefault(path, index)
+            elif rule.kind.lower() in _BUILT_IN:
                 self._indexes.append(index)
                 graphs.append(pattern_of(made.pattern()).graph)
             else:
@@ -76,26 +82,38 @@ class _Numbers:
     def number_of(self, partition: str) -> int:
         """Return the number of the first rule that matches."""
         found = self._finder.first_in(partition)
-        first = self._indexes[found] if found >= 0 else len(self._buckets)
+        none = len(self._buckets)
+        first = self._indexes[found] if found >= 0 else none
+        if self._exact:
+            first = min(first, self._exact.get(partition, none))
         for index, rule in self._others:
             if index > first:
                 break
             if rule.matches(partition):
                 first = index
                 break
-        return self._buckets[first] if first < len(self._buckets) else self._default
+        return self._buckets[first] if first < none else self._default
 
 
 def check_rules(rules: BucketRules, *, partitions: Iterable[str] = ()) -> tuple[str, ...]:
     """Check rules that are to be set; raise ``Invalid``, or return warnings.
 
-    ``partitions`` are paths that the table has; they show what else cannot be proved.
+    Refused are numbers that are none of buckets, unknown kinds, expressions that cannot be read,
+    and patterns that run away in Hudi. Warnings are sentences about rules that never decide, and
+    about rules of different numbers that match the same paths. ``partitions`` are paths that
+    the table has: they show what cannot be proved.
     """
     check_number(rules.default, "the default")
-    for rule in rules.rules:
+    read = []
+    for number, rule in enumerate(rules.rules, start=1):
         check_number(rule.buckets, f"the rule {rule.expression!r}")
-        rule_of(rule).pattern()
-    return ()
+        made = rule_of(rule)
+        pattern = made.pattern()
+        if isinstance(made, ExactRule) and len(pattern) > LARGEST:
+            continue  # a long list of paths cannot run away, and is no pattern to compare
+        refuse_runaway(rule, pattern)
+        read.append(Read(number, rule, pattern))
+    return warnings_of(read, partitions) if read else ()
 
 
 def check_number(buckets: object, whose: str) -> int:

@@ -485,8 +485,9 @@ class _Parser:
         wide = char_sets.union(char_sets.SURROGATES + char_sets.ASTRAL)
         if halves and char_sets.intersection(chars, wide) != wide:
             self.fail(
-                "it holds halves of surrogate pairs (U+D800 to U+DFFF)",
-                "End the range at \\uD7FF, and begin the next at \\uE000.",
+                "it parts characters beyond U+FFFF from U+D800 to U+DFFF, which are their halves",
+                "End ranges at \\uD7FF, begin the next at \\uE000, and name no character beyond "
+                "\\uFFFF in [^…].",
             )
         return chars
 
