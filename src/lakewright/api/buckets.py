@@ -10,11 +10,13 @@ from lakewright.actions.buckets.looking import look_at
 from lakewright.actions.buckets.repair import RepairPlan, RepairResult, plan_repair, repair
 from lakewright.actions.buckets.rescale import RescaleResult, rescale
 from lakewright.actions.buckets.rescale_plan import RescaleItem, RescalePlan, plan_rescale
-from lakewright.actions.buckets.rescale_undo import undo_rescale
+from lakewright.actions.buckets.rescale_undo import UndoPlan, plan_undo, undo_rescale
 from lakewright.actions.buckets.setting import RulesSet, set_rules
 from lakewright.actions.buckets.showing import BucketsShown, show_buckets
 from lakewright.api.maintaining import Options
 from lakewright.api.upgrading import Upgradable
+from lakewright.format.hudi.hashing_config import FIRST_INSTANT
+from lakewright.index.hashing_store import ConfigVersion, HashingStore
 from lakewright.model.bucket_rules.rules import BucketRules
 from lakewright.model.bucket_rules.text import parse_rules
 from lakewright.model.errors import Invalid
@@ -69,7 +71,7 @@ class RescalePlanned(Shown):
         """Take back what ``apply`` did; rows that were written since stay."""
         if self._result is None:
             raise Invalid("the plan was not applied here.", next_step="Call apply() first.")
-        return self._buckets.undo(to=self.plan.version, options=self._options)
+        return self._buckets.undo(to=self.plan.version or FIRST_INSTANT, options=self._options)
 
     def __repr__(self) -> str:
         return str(self.plan)
@@ -118,6 +120,24 @@ class Buckets:
         self, servicing: "Callable[[Options | None], AbstractContextManager[Servicing]]"
     ) -> None:
         self.servicing = servicing
+
+    @property
+    def rules(self) -> BucketRules:
+        """The rules that count; those of a table with one number have only that as default."""
+        with self.servicing(None) as work:
+            return look_at(work.name, work.state, work.options).counts.rules
+
+    @property
+    def version(self) -> str | None:
+        """The instant of the rules that count; None in a table with one number for all."""
+        with self.servicing(None) as work:
+            return look_at(work.name, work.state, work.options).counts.version
+
+    def versions(self) -> tuple[ConfigVersion, ...]:
+        """Return all versions of the rules that are kept, archived ones too, newest first."""
+        with self.servicing(None) as work:
+            store = HashingStore(work.state.storage)
+            return tuple(reversed(store.history(work.state.timeline)))
 
     def set(
         self, rules: Rules, *, default: int | None = None, options: Options | None = None
@@ -169,6 +189,13 @@ class Buckets:
         with self.servicing(options) as work:
             plan = plan_rescale(work, partitions=partitions, rules=wanted)
         return RescalePlanned(self, plan, options)
+
+    def plan_undo(
+        self, *, steps: int = 1, to: str | None = None, options: Options | None = None
+    ) -> UndoPlan:
+        """Say what ``undo`` would do; nothing is changed."""
+        with self.servicing(options) as work:
+            return plan_undo(work, steps=steps, to=to)
 
     def undo(
         self, *, steps: int = 1, to: str | None = None, options: Options | None = None
