@@ -158,8 +158,8 @@ class ScanPlan:
             f"  filter: {'none' if self.request.where is None else self._filter_text()}",
             f"  read: {self.report}",
         ]
-        if self.report.files_asked:
-            before, after = self.report.files_asked, self.report.files_named
+        before, after = self.report.files_asked, self.report.files_named
+        if after < before:
             lines.append(f"  buckets: {after} of {before} files may hold the keys")
         merged = [t for t in self.tasks if isinstance(t, ReadTask) and t.slice.logs]
         if merged and not self._ignores_logs:

@@ -103,7 +103,8 @@ def bucket_pruner(
         return None
     if (config.properties.get(_ENGINE) or "SIMPLE").upper() != "SIMPLE":
         return None
-    if not layout.stored and (len(config.record_key) != 1 or HASH_FIELDS.given(config.properties)):
+    known = len(config.record_key) == 1 or HASH_FIELDS.given(config.properties)
+    if not (layout.stored or known):
         return None
     try:
         counts = _counts_at(state, as_of, upto)
@@ -112,7 +113,8 @@ def bucket_pruner(
         return None
     if counts is None and layout.stored and BUCKETS.given(config.properties):
         counts = layout.buckets
-    return None if counts is None else BucketPruner(config, schema, counts, layout.hash_fields)
+    fields = HASH_FIELDS.read(config.properties)
+    return None if counts is None else BucketPruner(config, schema, counts, fields)
 
 
 def _counts_at(state: TableState, as_of: str | None, upto: str | None) -> BucketCounts | None:
