@@ -10,6 +10,9 @@ from lakewright.model.bucket_rules.pattern_tree import Chars
 
 #: What Hudi writes as ``%XX`` in a path where URL encoding is on.
 ESCAPED = char_sets.union(((0, 0x1F), (0x7F, 0x7F), *char_sets.of_text("\"#%'*/:=?[\\]^{")))
+#: Java sees halves of characters beyond U+FFFF only where a set parts them from the whole.
+_WIDE = char_sets.union(char_sets.SURROGATES + char_sets.ASTRAL)
+_NO_HALVES = char_sets.complement(char_sets.SURROGATES)
 #: The pattern of a character that no value holds.
 NEVER = write(Chars(char_sets.NOTHING))
 
@@ -94,6 +97,8 @@ class _Texts:
         """Return the pattern of one character out of a set, escaped or not."""
         options = []
         raw = char_sets.intersection(chars, self.raw)
+        if char_sets.intersection(raw, _WIDE) != _WIDE:
+            raw = char_sets.intersection(raw, _NO_HALVES)
         if raw:
             options.append(write(Chars(raw)))
         options += _escapes(char_sets.intersection(chars, ESCAPED))
