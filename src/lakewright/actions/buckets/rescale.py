@@ -8,7 +8,7 @@ import html
 import json
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from lakewright.actions.buckets.rescale_commit import Replacing, replacing
@@ -16,7 +16,9 @@ from lakewright.actions.buckets.rescale_plan import RescaleItem, RescalePlan, ma
 from lakewright.actions.buckets.rescale_slices import BucketTable, checked_slices, list_folders
 from lakewright.actions.buckets.setting import create_rules, set_rules
 from lakewright.actions.services.servicing import Servicing
+from lakewright.actions.services.slices import partitions_of
 from lakewright.actions.tasks.rescale import Rescaled, rescale_class, rescale_works
+from lakewright.actions.write.begun import store_index
 from lakewright.format.hudi.hashing_config import FIRST_INSTANT
 from lakewright.format.hudi.metadata.commit import RESCALED, WriteStat
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
@@ -142,22 +144,25 @@ def rescale(work: Servicing, plan: RescalePlan) -> RescaleResult:
     table = BucketTable.of(work)
     _check_version(plan, table.counts.version)
     groups = _planned_groups(table, plan)
+    if not table.layout.stored:
+        store_index(table.state, table.layout, work.options)
     if plan.version is None:
         # What an undo goes back to; it says of every partition what is so already.
         create_rules(table.state.storage, plan.present.rules)
         plan = replace(plan, version=FIRST_INSTANT)
-        table = BucketTable.of(work)
-        _check_version(plan, table.counts.version)
     version = plan.version or FIRST_INSTANT
     with replacing(work, groups, table.state.timeline, {RESCALED: version}) as begun:
         _check_alone(begun)
+        guard = _Guard(HashingStore(begun.state.storage), begun.ticket.instant, plan, version)
+        guard.check_version(begun.state.timeline)
+        guard.check_partitions(_written_since(plan.seen, begun.state.timeline), moves=True)
         made = _moved(work, begun, table, plan, groups)
         extra = {RESCALED: version}
         if plan.stands_for is not None:
             extra[STANDS_FOR] = plan.stands_for
         work.progress.stage("publishing")
         stats = [stat for one in made for stat in one.stats]
-        done = begun.publish(stats, _guard(begun, plan, version), extra)
+        done = begun.publish(stats, guard, extra)
     result = _result(work.name, plan, made, done)
     told = facts(
         table=begun.spec.uri,
@@ -217,10 +222,6 @@ def _moved(
     return made
 
 
-def _guard(begun: Replacing, plan: RescalePlan, version: str) -> "_Guard":
-    return _Guard(HashingStore(begun.state.storage), begun.ticket.instant, plan, version)
-
-
 @dataclass(frozen=True, slots=True)
 class _Guard:
     """Makes sure, under the lock, that the new rules fit the table; then writes them.
@@ -235,25 +236,41 @@ class _Guard:
 
     def __call__(self, rivals: Rivals, view: TimelineView) -> None:
         """Compare with what took effect since the rescale began."""
+        self.check_version(view)
+        for rival, body in rivals:
+            self.check_partitions({*body.write_stats, *body.replaced}, by=rival.requested)
+        self.store.write_config(self.instant, self.plan.rules, self.plan.pins)
+        changed = {item.partition: item.after for item in self.plan.items}
+        self.store.write_meta(self.instant, changed, view)
+
+    def check_partitions(
+        self, written: Iterable[str], *, by: str = "another write", moves: bool = False
+    ) -> None:
+        """Raise ``Conflict`` where others wrote partitions that would be astray.
+
+        Those that move must not be written while they do; with ``moves`` they were written
+        before. All others must have the number that the new rules give.
+        """
+        moving = {item.partition for item in self.plan.items}
+        for partition in sorted(written):
+            if partition in moving:
+                if not moves:
+                    raise _stale(f"{by} has written to partition {partition!r}")
+                continue
+            has = self.plan.present.number_of(partition)
+            gets = self.plan.wanted.number_of(partition)
+            if has != gets:
+                raise _stale(
+                    f"{by} has written to partition {partition!r} with {has} buckets, for which "
+                    f"the new rules give {gets}"
+                )
+
+    def check_version(self, view: TimelineView) -> None:
+        """Raise ``Conflict`` where other rules count than those that were planned on."""
         newest = self.store.newest(view)
         found = None if newest is None else newest.instant
         if found != self.version:
             raise _stale(f"the bucket rules are those of {found} now, not of {self.version}")
-        moving = {item.partition for item in self.plan.items}
-        wanted = self.plan.wanted
-        for rival, body in rivals:
-            for partition in sorted({*body.write_stats, *body.replaced}):
-                if partition in moving:
-                    raise _stale(f"{rival.requested} has written to partition {partition!r}")
-                has, gets = self.plan.present.number_of(partition), wanted.number_of(partition)
-                if has != gets:
-                    raise _stale(
-                        f"{rival.requested} has written to partition {partition!r} with {has} "
-                        f"buckets, for which the new rules give {gets}"
-                    )
-        self.store.write_config(self.instant, self.plan.rules, self.plan.pins)
-        changed = {item.partition: item.after for item in self.plan.items}
-        self.store.write_meta(self.instant, changed, view)
 
 
 def _planned_groups(table: BucketTable, plan: RescalePlan) -> dict[str, Sequence[FileSlice]]:
@@ -277,6 +294,19 @@ def _check_groups(item: RescaleItem, slices: Sequence[FileSlice]) -> None:
         else "others than then"
     )
     raise _stale(f"partition {item.partition!r} has other file groups: {what}")
+
+
+def _written_since(seen: TimelineView, now: TimelineView) -> frozenset[str]:
+    """Return the partitions that others wrote since a plan was made."""
+    known = {instant.requested for instant in seen.data()}
+    start = now.start or ""
+    there = {instant.requested for instant in now.data()}
+    lost = sorted(instant for instant in known - there if instant >= start)
+    if lost:
+        raise _stale(f"the write {lost[0]} was taken back")
+    if known and max(known) < start:
+        raise _stale("writes that took effect since have been archived already")
+    return partitions_of(now, [i for i in now.data() if i.requested not in known])
 
 
 def _check_version(plan: RescalePlan, version: str | None) -> None:

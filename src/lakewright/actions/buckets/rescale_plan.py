@@ -69,7 +69,7 @@ class RescalePlan(Shown):
     ``rules`` and ``pins`` are those that the table has afterwards. ``version`` is the hashing
     config that the plan was made on, None in a table with one number for all partitions; it is
     ``present`` that says how many buckets partitions have by it. ``stands_for`` is the older
-    config that a rescale goes back to.
+    config that a rescale goes back to. ``seen`` is the timeline that the plan was made on.
     """
 
     table: str
@@ -78,6 +78,7 @@ class RescalePlan(Shown):
     rules: BucketRules
     pins: Mapping[str, int] = field(repr=False)
     items: tuple[RescaleItem, ...]
+    seen: TimelineView = field(repr=False, compare=False)
     warnings: tuple[str, ...] = ()
     stands_for: str | None = None
 
@@ -211,6 +212,7 @@ def plan_rescale(
         items=_items(table, found.moving, "the rules give another number than its pin")
         if rules is None
         else _items(table, found.moving, "the new rules give another number"),
+        seen=table.state.timeline,
         warnings=() if rules is None else check_rules(rules, partitions=found.paths),
     )
 
@@ -227,6 +229,7 @@ def plan_back(work: Servicing, to: str, target: BucketCounts) -> RescalePlan:
         rules=target.rules,
         pins=target.pins,
         items=_items(table, found.moving, f"it had that number by {to}"),
+        seen=table.state.timeline,
         stands_for=to,
     )
 

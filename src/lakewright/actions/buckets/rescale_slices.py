@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.write.admission import check_config
+from lakewright.actions.write.bucket_admission import admit_index
 from lakewright.format.hudi.bucket_hash import bucket_number
 from lakewright.index.bucket_counts import BucketCounts
-from lakewright.index.layout import BUCKETS, IndexKind, layout_of
-from lakewright.model.errors import Invalid, Unsupported
+from lakewright.index.layout import IndexLayout
+from lakewright.model.errors import Invalid
 from lakewright.model.files import FileSlice
 from lakewright.table.horizon import see_at
 from lakewright.table.partitions import Tree, list_partitions, walk_partitions
@@ -16,44 +17,38 @@ from lakewright.table.pruning import Tally
 from lakewright.table.slicing import Listing, latest_slices
 from lakewright.table.state import TableState, table_schema
 
-_ENGINE = "hoodie.index.bucket.engine"
-
 
 @dataclass(frozen=True, slots=True)
 class BucketTable:
     """A bucket table at one moment: its state, its numbers of buckets, its hash fields."""
 
     state: TableState
-    counts: BucketCounts
-    fields: tuple[str, ...]
+    layout: IndexLayout
 
     @staticmethod
     def of(work: Servicing) -> "BucketTable":
         """Take a new picture of a table; one without buckets of fixed numbers is refused."""
         state = work.state.refresh()
         check_config(state.config)
-        layout = layout_of(state, work.options)
-        if layout.kind is not IndexKind.BUCKET or layout.buckets is None:
+        layout = admit_index(state, work.options)
+        if layout.buckets is None:
             raise Invalid(
                 f"{work.name} is no bucket table: its index is {layout.kind}.",
                 next_step="Create a table with buckets=, and copy the rows into it.",
                 table=work.name,
             )
-        values = {**work.options, **state.config.properties}
-        engine = values.get(_ENGINE, "SIMPLE").upper()
-        if engine != "SIMPLE":
-            raise Unsupported(
-                f"{_ENGINE} is {engine}; only SIMPLE buckets are rescaled.",
-                next_step="Let Hudi cluster the table, which resizes such buckets.",
-                table=work.name,
-            )
-        if layout.buckets.version is None and not BUCKETS.given(values):
-            raise Unsupported(
-                f"{work.name} does not say how many buckets it has: {BUCKETS.key} is missing.",
-                next_step=f"Give {BUCKETS.key} as its writers have it.",
-                table=work.name,
-            )
-        return BucketTable(state, layout.buckets, layout.hash_fields or state.config.record_key)
+        return BucketTable(state, layout)
+
+    @property
+    def counts(self) -> BucketCounts:
+        """How many buckets partitions have."""
+        assert self.layout.buckets is not None
+        return self.layout.buckets
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The columns of the record key that are hashed."""
+        return self.layout.hash_fields or self.state.config.record_key
 
 
 @dataclass(frozen=True, slots=True)
