@@ -21,7 +21,7 @@ MOST_STEPS = 200_000
 
 _TERMINATORS = "\n\r\x85\u2028\u2029"
 #: Characters of paths, and some that assertions see; examples are made of them.
-_LIKELY = [ord(char) for char in "01a_-=/.é中\u2013" + _TERMINATORS]
+_LIKELY = [ord(char) for char in "01a_-=/.é中\u2013"]
 _TAIL = "$"
 _MARKED = "w"
 
@@ -254,14 +254,8 @@ class Finder:
         return best if best < self._count else -1
 
     def alphabet(self) -> list[str]:
-        """Return characters that stand for all others: what one does, its like does too."""
-        return self._symbols.samples(words=self._words, lines=self._lines)
-
-    def endings(self) -> list[list[str]]:
-        """Return line terminators that end a text, as keys of states, where patterns see them."""
-        if not self._tails:
-            return []
-        return [[char + _TAIL] for char in _TERMINATORS] + [["\r" + _TAIL, "\n"]]
+        """Return characters that stand for all others but those that end lines."""
+        return self._symbols.samples(words=self._words)
 
     def first_in(self, text: str) -> int:
         """Return the index of the first pattern that occurs in the text; -1 where none does."""
@@ -394,19 +388,16 @@ class _Symbols:
         """Return the symbol of a character."""
         return bisect_right(self._borders, ord(char)) - 1
 
-    def samples(self, *, words: bool, lines: bool) -> list[str]:
-        """Return one character of each symbol, and of each kind that assertions tell apart."""
-        found: dict[tuple[int, bool, str], str] = {}
+    def samples(self, *, words: bool) -> list[str]:
+        """Return one character of each symbol, and where asked of both kinds for ``\\b``."""
+        found: dict[tuple[int, bool], str] = {}
         ends = [*self._borders[1:], LAST + 1]
         for low, end in zip(self._borders, ends, strict=True):
             likely = [code for code in _LIKELY if low <= code < end]
-            more = range(low, min(end, low + 500)) if words else (low,)
-            for code in (*likely, *more):
-                if code > LAST or 0xD800 <= code <= 0xDFFF:
-                    continue
-                char = chr(code)
-                line = char if lines and char in _TERMINATORS else ""
-                found.setdefault((low, words and is_word(char), line), char)
+            more = range(low, min(end, LAST + 1, low + (500 if words else 10)))
+            for char in map(chr, (*likely, *more)):
+                if char not in _TERMINATORS and not "\ud800" <= char <= "\udfff":
+                    found.setdefault((low, words and is_word(char)), char)
         return list(found.values())
 
     def mask(self, chars: CharSet) -> int:

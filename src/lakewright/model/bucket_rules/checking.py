@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lakewright.model.bucket_rules.automaton import Graph
 from lakewright.model.bucket_rules.comparing import common_text, deciding
 from lakewright.model.bucket_rules.java_pattern import pattern_of
+from lakewright.model.bucket_rules.pattern_text import abridged
 from lakewright.model.bucket_rules.pattern_tree import Place
 from lakewright.model.bucket_rules.rules import BucketRule
 from lakewright.model.bucket_rules.runaway import runs_away
@@ -15,6 +16,8 @@ from lakewright.model.errors import InvalidExpression
 SAMPLE = 2_000
 #: Rules of which each pair is compared; and the effort of all of these.
 COMPARED = 50
+#: Pairs that are told one by one.
+MOST_TOLD = 10
 _PAIR_STEPS = 3_000
 _ALL_STEPS = 60_000
 
@@ -33,7 +36,7 @@ class Read:
         return pattern_of(self.pattern).graph
 
     def __str__(self) -> str:
-        return f"Rule {self.number}, {self.rule.expression!r},"
+        return f"Rule {self.number}, {abridged(self.rule.expression)},"
 
 
 def refuse_runaway(rule: BucketRule, pattern: str) -> None:
@@ -41,8 +44,8 @@ def refuse_runaway(rule: BucketRule, pattern: str) -> None:
     why = runs_away(pattern)
     if why is not None:
         raise InvalidExpression(
-            f"The rule {rule.expression!r} would run away in Hudi, which tries one way after the "
-            f"other: {why}.",
+            f"The rule {abridged(rule.expression)} would run away in Hudi, which tries one way "
+            f"after the other: {why}.",
             next_step=(
                 "Let each text have one way through the pattern: no quantifier on a group that "
                 "ends in a quantifier of the same characters, and [^/]* rather than .* between "
@@ -71,7 +74,7 @@ def _matching(read: Sequence[Read], path: str) -> list[Read]:
 
 def _say_never(rule: Read) -> str:
     if deciding([rule.graph]) == {}:
-        return f"{rule} matches no path at all."
+        return f"{rule} matches no path."
     return f"{rule} never decides: the rules in front of it match every path that it matches."
 
 
@@ -116,10 +119,13 @@ def _overlaps(read: Sequence[Read], never: set[int], matched: dict[str, list[Rea
                 example = _likely_overlap(one.graph, other.graph)
             if example is not None:
                 warnings.append(
-                    f"Rules {one.number} and {other.number}, {one.rule.expression!r} and "
-                    f"{other.rule.expression!r}, both match paths such as {example!r}: the first "
-                    f"decides, and its number is {one.rule.buckets}."
+                    f"Rules {one.number} and {other.number}, {abridged(one.rule.expression)} "
+                    f"and {abridged(other.rule.expression)}, both match paths such as "
+                    f"{example!r}: the first decides, and its number is {one.rule.buckets}."
                 )
+    more = len(warnings) - MOST_TOLD
+    if more > 0:
+        warnings[MOST_TOLD:] = [f"{more} more pairs of rules match the same paths."]
     return warnings
 
 

@@ -1,18 +1,22 @@
-"""Compares patterns: which are never the first to be found, and which meet on the same paths."""
+"""Compares patterns: which are never the first to be found, and which meet on the same paths.
+
+Texts with line terminators are left out: no path has them, and ``$`` and ``.`` do not like them.
+"""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from lakewright.model.bucket_rules.automaton import Finder, Graph, State
+from lakewright.model.bucket_rules.automaton import Finder, Graph
 
 #: Steps of one comparison, after which it ends without an answer.
 MOST_STEPS = 20_000
 
 
 def deciding(graphs: Sequence[Graph], *, steps: int = MOST_STEPS) -> dict[int, str] | None:
-    """Return the patterns that are the first to be found in some text, with a short one each.
+    """Return the patterns that are the first to be found in some text, with that text.
 
-    What is not in the answer is never first. None where ``steps`` did not suffice to know.
+    The text is a shortest one. What is not in the answer is never first. None where ``steps`` did
+    not suffice to know.
     """
     finder = Finder(graphs)
     found: dict[int, str] = {}
@@ -21,8 +25,7 @@ def deciding(graphs: Sequence[Graph], *, steps: int = MOST_STEPS) -> dict[int, s
     alphabet = finder.alphabet()
     while todo and len(found) <= len(graphs):
         state, text = todo.popleft()
-        for ending, index in _ends(finder, state):
-            found.setdefault(index, text + ending)
+        found.setdefault(finder.end(state), text)
         steps -= len(alphabet)
         if steps < 0:
             return None
@@ -54,13 +57,3 @@ def common_text(one: Graph, other: Graph, *, steps: int = MOST_STEPS) -> str | N
                 seen.add((id(after[0]), id(after[1])))
                 todo.append((*after, text + char))
     return None
-
-
-def _ends(finder: Finder, state: State) -> Iterator[tuple[str, int]]:
-    """Yield what a text that stands here can end with, and the first pattern found then."""
-    yield "", finder.end(state)
-    for keys in finder.endings():
-        last = state
-        for key in keys:
-            last = last[key]
-        yield "".join(key[0] for key in keys), finder.end(last)

@@ -7,6 +7,7 @@ from lakewright.model.bucket_rules.automaton import Finder
 from lakewright.model.bucket_rules.checking import Read, refuse_runaway, warnings_of
 from lakewright.model.bucket_rules.java_pattern import pattern_of
 from lakewright.model.bucket_rules.pattern_parser import LARGEST
+from lakewright.model.bucket_rules.pattern_text import abridged
 from lakewright.model.bucket_rules.range_rule import RangeRule
 from lakewright.model.bucket_rules.regex_rule import ExactRule, regex_rule
 from lakewright.model.bucket_rules.rules import MOST_BUCKETS, BucketRule, BucketRules, Rule
@@ -38,7 +39,7 @@ def rule_of(rule: BucketRule) -> Rule:
     make = _KINDS.get(rule.kind.lower())
     if make is None:
         raise Invalid(
-            f"The rule kind {rule.kind!r} of {rule.expression!r} is not known.",
+            f"The rule kind {rule.kind!r} of {abridged(rule.expression)} is not known.",
             next_step=f"Known kinds are {', '.join(sorted(_KINDS))}; register_rule adds others.",
             kind=rule.kind,
         )
@@ -106,7 +107,7 @@ def check_rules(rules: BucketRules, *, partitions: Iterable[str] = ()) -> tuple[
     check_number(rules.default, "the default")
     read = []
     for number, rule in enumerate(rules.rules, start=1):
-        check_number(rule.buckets, f"the rule {rule.expression!r}")
+        check_number(rule.buckets, f"the rule {abridged(rule.expression)}")
         made = rule_of(rule)
         pattern = made.pattern()
         if isinstance(made, ExactRule) and len(pattern) > LARGEST:

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from lakewright.model.bucket_rules import char_sets
 from lakewright.model.bucket_rules.char_sets import CharSet
+from lakewright.model.bucket_rules.pattern_text import abridged
 from lakewright.model.bucket_rules.pattern_tree import (
     Assertion,
     Chars,
@@ -503,7 +504,7 @@ class _Parser:
     def fail(self, why: str, next_step: str) -> NoReturn:
         at = min(self.at, len(self.text))
         raise InvalidExpression(
-            f"The pattern {self.text!r} cannot be used: {why} (near character {at}).",
+            f"The pattern {abridged(self.text)} cannot be used: {why} (near character {at}).",
             next_step=next_step,
             pattern=self.text,
             at=at,

@@ -36,6 +36,11 @@ def literal(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\x{{{code:x}}}"
 
 
+def abridged(text: str, most: int = 200) -> str:
+    """Quote a text for a message; a long one without its middle."""
+    return repr(text if len(text) <= most else f"{text[: most // 2]}…{text[-most // 2 :]}")
+
+
 def divides(text: str) -> bool:
     """Say whether Hudi would take something in the text for the end of a pattern."""
     return "," in text or ";" in text

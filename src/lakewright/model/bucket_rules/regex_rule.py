@@ -1,7 +1,7 @@
 """The rule ``regex``: partitions whose path a Java pattern is found in."""
 
 from lakewright.model.bucket_rules.java_pattern import pattern_of
-from lakewright.model.bucket_rules.pattern_text import divides, write
+from lakewright.model.bucket_rules.pattern_text import abridged, divides, write
 from lakewright.model.bucket_rules.pins import pinned_by
 from lakewright.model.bucket_rules.rules import Rule
 from lakewright.model.errors import InvalidExpression
@@ -54,8 +54,8 @@ class RegexRule:
             text = write(self._pattern.tree) or "(?:)"
             if len(text) > LONGEST:
                 raise InvalidExpression(
-                    f"The pattern {self._pattern.text!r} is longer than {LONGEST} characters "
-                    "without its commas, which Hudi cannot read.",
+                    f"The pattern {abridged(self._pattern.text)} is longer than {LONGEST} "
+                    "characters without its commas, which Hudi cannot read.",
                     next_step="Use smaller counts in { }, or * and +.",
                     pattern=self._pattern.text,
                 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from lakewright.model.bucket_rules.compiled import check_number, rule_of
-from lakewright.model.bucket_rules.pattern_text import divides
+from lakewright.model.bucket_rules.pattern_text import abridged, divides
 from lakewright.model.bucket_rules.pins import pin_patterns, pinned_by
 from lakewright.model.bucket_rules.rules import DEFAULT_BUCKETS, BucketRule, BucketRules
 from lakewright.model.errors import Invalid
@@ -46,7 +46,7 @@ def parse_rules(given: str | int | Mapping[str, object], default: int | None = N
     if not text:
         _refuse(given, "it is empty")
     rules = tuple(
-        BucketRule(pattern, check_number(count, f"the rule {pattern!r}"))
+        BucketRule(pattern, check_number(count, f"the rule {abridged(pattern)}"))
         for pattern, count in _split(text)
     )
     return BucketRules(rules, rest)
@@ -77,8 +77,8 @@ def shipped_text(rules: BucketRules, pins: Mapping[str, int]) -> str:
         pattern = rule_of(rule).pattern()
         if divides(pattern):
             raise Invalid(
-                f"The rule {rule.expression!r} of kind {rule.kind!r} gives the pattern "
-                f"{pattern!r}, which Hudi would split at its comma or semicolon.",
+                f"The rule {abridged(rule.expression)} of kind {rule.kind!r} gives the pattern "
+                f"{abridged(pattern)}, which Hudi would split at its comma or semicolon.",
                 next_step="A kind of rule must write them as \\x2c and \\x3b.",
                 kind=rule.kind,
             )
@@ -121,12 +121,12 @@ def _split(text: str) -> list[tuple[str, int]]:
         if len(parts) != 2:
             _refuse(
                 text,
-                f"{piece.strip()!r} is not one pattern and one number divided by a comma "
+                f"{abridged(piece.strip())} is not one pattern and one number divided by a comma "
                 "(patterns with , or ; must be given as JSON)",
             )
         pattern, count = (part.strip(_TRIMMED) for part in parts)
         if not _COUNT.fullmatch(count):
-            _refuse(text, f"{count!r} of {piece.strip()!r} is no number of buckets")
+            _refuse(text, f"{count!r} of {abridged(piece.strip())} is no number of buckets")
         pairs.append((pattern, int(count)))
     return pairs
 
@@ -158,7 +158,7 @@ def _rule(entry: object, given: object) -> BucketRule:
     expression, kind = entry.get("expression"), entry.get("rule", "regex")
     if not isinstance(expression, str) or not isinstance(kind, str):
         _refuse(given, f"{dict(entry)!r} lacks the text of its expression or of its rule")
-    number = check_number(entry.get("bucketNumber"), f"the rule {expression!r}")
+    number = check_number(entry.get("bucketNumber"), f"the rule {abridged(expression)}")
     return BucketRule(expression, number, kind.strip().lower())
 
 
@@ -170,5 +170,7 @@ def _only(entry: Mapping[str, object], given: object, *allowed: str) -> None:
 
 def _refuse(given: object, why: str, cause: BaseException | None = None) -> NoReturn:
     raise Invalid(
-        f"The bucket rules {given!r} cannot be read: {why}.", next_step=_FORMS, given=given
+        f"The bucket rules {abridged(str(given))} cannot be read: {why}.",
+        next_step=_FORMS,
+        given=given,
     ) from cause
