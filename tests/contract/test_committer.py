@@ -18,8 +18,10 @@ from lakewright.storage.memory import MemoryStorage
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from lakewright.table.state import open_state
+from lakewright.timeline.committing import Rivals
 from lakewright.timeline.heartbeats import path_of, read_record
 from lakewright.timeline.markers import MarkerKind, Markers
+from lakewright.timeline.view import TimelineView
 from support.commits import (
     Write,
     committed_files,
@@ -275,25 +277,29 @@ def test_an_older_write_that_takes_effect_later_is_a_rival(storage: Storage) -> 
         young.publish()
 
 
-def test_the_guard_sees_the_rivals_under_the_lock(storage: Storage) -> None:
+def test_the_guard_sees_the_rivals_and_the_timeline_under_the_lock(storage: Storage) -> None:
     write = Write.begin(storage).base("a")
     rival = Write.begin(storage).base("b").publish()
     seen: list[object] = []
+    views: list[TimelineView] = []
 
-    def guard(rivals: object) -> None:
+    def guard(rivals: Rivals, view: TimelineView) -> None:
         seen.extend(rivals)
+        views.append(view)
         raise Conflict("mine")
 
     with pytest.raises(Conflict, match="mine"):
         write.publish(guard)
     assert [instant for instant, _ in seen] == [rival]
-    write.publish(lambda rivals: None)
+    assert [view.latest_data() for view in views] == [rival]
+    assert [i.requested for i in views[0].pending()] == [write.ticket.instant]
+    write.publish(lambda rivals, view: None)
 
 
 def test_what_was_there_before_is_no_rival(memory: Storage) -> None:
     Write.begin(memory).base("a").publish()
     rivals: list[object] = []
-    Write.begin(memory).base("a").publish(rivals.extend)
+    Write.begin(memory).base("a").publish(lambda found, view: rivals.extend(found))
     assert rivals == []
 
 

@@ -34,6 +34,7 @@ from lakewright.format.hudi.partition_metadata import (
 )
 from lakewright.format.hudi.partition_paths import partition_values
 from lakewright.format.hudi.properties import parse_properties
+from lakewright.format.hudi.simple_hash_meta import decode_hash_meta
 from lakewright.model import schema as s
 from lakewright.model.instant import Action, Instant, State
 from lakewright.storage.open import open_storage
@@ -201,6 +202,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "partition_metadata": decoder(decode_partition_metadata),
     "index_defs": decoder(decode_index_defs),
     "hashing_config": decoder(decode_hashing_config),
+    "hashing_meta": decoder(decode_hash_meta),
     "pin": decoder(decode_pin),
     "archived_entry": archived_entry,
     "archive_log": archive_log,
@@ -295,6 +297,10 @@ SEEDS: dict[str, list[bytes]] = {
     "hashing_config": [
         b'{"expressions": "2024-.*,3;x,5", "defaultBucketNumber": 1, "rule": "regex",'
         b'"version": 1, "instant": "00000000000000"}'
+    ],
+    "hashing_meta": [
+        b'{"version": 1, "partitionMeta": {"dt=1": {"bucketNumber": 4, "instant": "1"}},'
+        b'"defaultBucketNumber": 256}'
     ],
     "archived_entry": [
         archived.encode_entry(archived.ArchivedEntry(COMMIT, time=T1, action="commit")),

@@ -20,10 +20,12 @@ from lakewright.engine.spark.executor import SparkExecutor
 from lakewright.engine.spark.murmur import hash_int, slots
 from lakewright.engine.spark.routing import bucket_column
 from lakewright.format.hudi.bucket_hash import bucket_of
+from lakewright.index.bucket_counts import BucketCounts
 from lakewright.model.errors import Invalid
 from support import spark_tasks
 
 pytestmark = pytest.mark.spark
+FOUR = BucketCounts.plain(4)
 TASKS = {"lakewright.write.driver-work": "0"}
 
 
@@ -110,9 +112,9 @@ def test_the_hash_of_spark(spark: Any) -> None:
 
 
 SPREADS = {
-    "native": Spread(("day",), 4, ("key",), key_fields=("key",), route=spark_tasks.by_bucket),
-    "python": Spread(("day",), 4, ("key",), route=spark_tasks.by_bucket),
-    "bucket alone": Spread((), 4, ("key",), key_fields=("key",), route=spark_tasks.by_bucket),
+    "native": Spread(("day",), FOUR, ("key",), key_fields=("key",), route=spark_tasks.by_bucket),
+    "python": Spread(("day",), FOUR, ("key",), route=spark_tasks.by_bucket),
+    "bucket alone": Spread((), FOUR, ("key",), key_fields=("key",), route=spark_tasks.by_bucket),
     "partitions": Spread(("day",), route=spark_tasks.by_bucket),
 }
 

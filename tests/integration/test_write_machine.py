@@ -24,6 +24,17 @@ SHAPES = [
 ]
 #: Six shapes in which every pair of choices meets.
 PAIRS = [SHAPES[number] for number in (1, 2, 14, 23, 27, 28)]
+#: Partitions that differ in their number of buckets.
+RULES = [
+    Kind(mor, version, partitioned, composite, "bucket", rules=(("", 1),))
+    for mor, version, partitioned, composite in (
+        (False, 9, True, False),
+        (True, 9, True, True),
+        (True, 6, True, False),
+        (False, 6, True, True),
+        (True, 9, False, False),
+    )
+]
 GLOBAL = [Kind(mor, version, index="global") for mor in (False, True) for version in (9, 6)]
 
 
@@ -49,26 +60,26 @@ def told(request: pytest.FixtureRequest) -> Iterator[None]:
     tell(request, DONE, "write machine")
 
 
-@pytest.mark.parametrize("shape", [*SHAPES, *GLOBAL], ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, *RULES, *GLOBAL], ids=str)
 def test_histories_equal_the_model(shape: Kind) -> None:
     run(shape, examples=3, steps=6)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", [*SHAPES, *GLOBAL], ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, *RULES, *GLOBAL], ids=str)
 def test_many_histories_equal_the_model(shape: Kind) -> None:
     run(shape, examples=25, steps=12)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("shape", PAIRS, ids=str)
+@pytest.mark.parametrize("shape", [*PAIRS, *RULES[:2]], ids=str)
 def test_histories_on_spark_equal_the_model(spark: Any, shape: Kind) -> None:
     run(shape, examples=2, steps=4, spark=spark)
 
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.parametrize("shape", [*PAIRS, *GLOBAL], ids=str)
+@pytest.mark.parametrize("shape", [*PAIRS, *RULES, *GLOBAL], ids=str)
 def test_many_histories_on_spark_equal_the_model(spark: Any, shape: Kind) -> None:
     run(shape, examples=6, steps=8, spark=spark)
 

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from lakewright.actions.executor import Spread
 from lakewright.engine.spark.executor import SparkExecutor
+from lakewright.index.bucket_counts import BucketCounts
 from lakewright.model.errors import Invalid
 from support import spark_tasks
 
@@ -48,7 +49,13 @@ def found(spark: SparkSession) -> dict[str, object]:
     frame = spark.range(0, 1000).selectExpr("concat('k', id) as key", "concat('d', id % 3) as day")
     groups = {}
     for name, fields in {"native": ("key",), "python": ()}.items():
-        spread = Spread(("day",), 4, ("key",), key_fields=fields, route=spark_tasks.by_bucket)
+        spread = Spread(
+            ("day",),
+            BucketCounts.plain(4),
+            ("key",),
+            key_fields=fields,
+            route=spark_tasks.by_bucket,
+        )
         made = list(tasks.stream(spark_tasks.census, ("day",), frame, spread))
         groups[name] = sum(count for _, _, count in made)
     return {

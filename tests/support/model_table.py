@@ -9,6 +9,7 @@ in a log outlives a late row, and a late row after a hard delete may bring the b
 import datetime as dt
 import decimal
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,6 +51,8 @@ class Kind:
     buckets: int = 3
     #: With columns that are nested, named like words of SQL, or of further types.
     rich: bool = False
+    #: Patterns of partitions that have another number of buckets, the first of which counts.
+    rules: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
         words = (
@@ -57,7 +60,7 @@ class Kind:
             f"v{self.version}",
             "parts" if self.partitioned else "whole",
             "two_keys" if self.composite else "one_key",
-            self.index,
+            "rules" if self.rules else self.index,
         )
         return "-".join(words)
 
@@ -103,9 +106,15 @@ class Kind:
     def slot(self, row: Values) -> Slot:
         return self.partition(row), self.record_key(row)
 
-    def group(self, slot: Slot) -> Group:
-        """The bucket of a slot."""
-        return slot[0], int(bucket_of(pa.array([slot[1]]), self.key, self.buckets)[0])
+    def number(self, partition: str) -> int:
+        """How many buckets a new partition gets."""
+        found = (number for pattern, number in self.rules if re.search(pattern, partition))
+        return next(found, self.buckets)
+
+    def group(self, slot: Slot, number: int | None = None) -> Group:
+        """The bucket of a slot, of so many."""
+        count = number or self.number(slot[0])
+        return slot[0], int(bucket_of(pa.array([slot[1]]), self.key, count)[0])
 
 
 def _key_part(value: object) -> str:
@@ -147,6 +156,12 @@ class ModelTable:
     slots: dict[Slot, Place] = field(default_factory=dict)
     #: The buckets that a merging is planned for.
     planned: dict[Group, str] = field(default_factory=dict)
+    #: How many buckets the partitions have that were written already.
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def group(self, slot: Slot) -> Group:
+        """The bucket of a slot."""
+        return self.kind.group(slot, self.numbers.get(slot[0]))
 
     # ------------------------------------------------------------------------------ reading
 
@@ -258,7 +273,7 @@ class ModelTable:
     def _merge(self, slot: Slot, record: Stored, groups: set[Group]) -> None:
         place = self.slots.get(slot, Place())
         if self._is_logged(slot, place, groups):
-            plan = place.plan or (self.planned.get(self.kind.group(slot)) if self.planned else None)
+            plan = place.plan or (self.planned.get(self.group(slot)) if self.planned else None)
             log, since = (self._folded(held, record) for held in (place.log, place.since))
             self.slots[slot] = Place(place.base, log, plan, since)
             return
@@ -284,16 +299,17 @@ class ModelTable:
                     continue
             slots[slot] = place
         planned = {group: plan for group, plan in self.planned.items() if plan not in plans}
-        return ModelTable(self.kind, self.groups, slots, planned)
+        return ModelTable(self.kind, self.groups, slots, planned, self.numbers)
 
     def copy(self) -> "ModelTable":
-        return ModelTable(self.kind, self.groups, dict(self.slots), dict(self.planned))
+        held = (dict(self.slots), dict(self.planned), dict(self.numbers))
+        return ModelTable(self.kind, self.groups, *held)
 
     def _is_logged(self, slot: Slot, place: Place, groups: set[Group]) -> bool:
         if not self.kind.mor:
             return False
         if self.kind.index == "bucket":
-            return self.kind.group(slot) in groups
+            return self.group(slot) in groups
         return place.base is not None
 
     def _folded(self, held: Stored | None, record: Stored) -> Stored:

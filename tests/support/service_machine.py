@@ -352,7 +352,7 @@ class ServiceMachine(WriteMachine):
         groups: tuple[Group, ...] = ()
         if self.kind.index == "bucket":
             groups = tuple((partition, int(file_id[:8])) for partition, file_id in named)
-            slots = [s for s in self.model.slots if self.kind.group(s) in groups]
+            slots = [s for s in self.model.slots if self.model.group(s) in groups]
         else:
             slots = [s for s in self.model.slots if (s[0], self.file_of.get(s)) in named]
         rows = {slot: self.model.visible(slot) for slot in slots}

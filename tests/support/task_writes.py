@@ -17,7 +17,7 @@ from lakewright.engine.local.scan import scan_batches
 from lakewright.format.arrow.schema import from_arrow_schema
 from lakewright.format.hudi.avro_schema import to_avro_schema
 from lakewright.format.hudi.metadata.commit import CommitMetadata, WriteStat, encode_commit
-from lakewright.index.layout import IndexLayout
+from lakewright.index.layout import layout_of
 from lakewright.model.schema import LONG, STRING, Field, Struct
 from lakewright.model.table import MergeMode, TableDescriptor, TableId, TableType
 from lakewright.model.writing import Operation
@@ -94,7 +94,7 @@ class TaskTable:
             schema=schema or self.schema,
             instant=self.instant,
             operation=operation,
-            layout=IndexLayout.of(config.properties, {}),
+            layout=layout_of(state, {}),
             settings=WriteSettings.of(self.options),
             pinned=PinnedTable(state),
             storage=self.storage,

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 import lakewright as lw
+from lakewright.actions.buckets.setting import set_rules
 from lakewright.api.table import Table
+from lakewright.index.layout import layout_of
+from lakewright.model.bucket_rules.rules import BucketRule, BucketRules
+from lakewright.model.bucket_rules.text import rules_json
 from lakewright.model.errors import CommitStateUnknown, Unavailable
 from lakewright.model.writing import WriteResult
 from lakewright.storage.open import open_storage
+from lakewright.table.state import open_state
 from support.faulty_storage import Outage
 from support.model_table import DELETED, Group, Kind, ModelTable, Stored, Values, counted
 
@@ -55,6 +61,12 @@ OPTIONS = (
     {"hoodie.parquet.small.file.limit": "0"},
     {"hoodie.logfile.data.block.format": "avro"},
     {"hoodie.write.record.positions": "false"},
+)
+#: Rules for the partitions that rows have here; any may follow any other.
+RULES = (
+    (("oslo", 2), ("^$", 3), ("^p=[^a-z]", 5)),
+    (("a=b|s", 1), (r"\d", 7), ("^.?$", 4)),
+    (("_", 4), ("o$", 3), ("", 6)),
 )
 #: Nothing here asks what survives a power cut, so that disks need not be waited for.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -98,7 +110,12 @@ def setups(shape: Kind) -> st.SearchStrategy[Kind]:
     """Tables of one shape, with everything else open."""
 
     def build(
-        ordering: pa.DataType | None, soft: bool, url_encode: bool, buckets: int, rich: bool
+        ordering: pa.DataType | None,
+        soft: bool,
+        url_encode: bool,
+        buckets: int,
+        rich: bool,
+        rules: tuple[tuple[str, int], ...],
     ) -> Kind:
         return Kind(
             mor=shape.mor,
@@ -111,11 +128,12 @@ def setups(shape: Kind) -> st.SearchStrategy[Kind]:
             url_encode=url_encode,
             buckets=buckets,
             rich=rich,
+            rules=rules if shape.rules else (),
         )
 
     orderings = st.sampled_from((pa.int64(), *ORDERINGS, None))
     buckets, either = st.sampled_from((1, 2, 5)), st.booleans()
-    return st.builds(build, orderings, either, either, buckets, either)
+    return st.builds(build, orderings, either, either, buckets, either, st.sampled_from(RULES))
 
 
 def create(path: Path, kind: Kind, **more: Any) -> lw.Table:
@@ -126,7 +144,7 @@ def create(path: Path, kind: Kind, **more: Any) -> lw.Table:
     if kind.index == "global":
         properties["hoodie.index.type"] = "GLOBAL_SIMPLE"
     if kind.index == "bucket":
-        more["buckets"] = kind.buckets
+        more["buckets"] = rules_json(rules_of(kind)) if kind.rules else kind.buckets
     return lw.create_table(
         path,
         schema=kind.schema,
@@ -138,6 +156,11 @@ def create(path: Path, kind: Kind, **more: Any) -> lw.Table:
         properties=properties,
         **more,
     )
+
+
+def rules_of(kind: Kind) -> BucketRules:
+    rules = tuple(BucketRule(pattern, number) for pattern, number in kind.rules)
+    return BucketRules(rules, kind.buckets)
 
 
 def buckets_with_files(table: lw.Table) -> set[Group]:
@@ -461,6 +484,22 @@ class WriteMachine(RuleBasedStateMachine):
         finally:
             outage.over = True
 
+    @precondition(lambda self: self.shape.rules)
+    @rule(data=st.data())
+    def set_rules(self, data: st.DataObject) -> None:
+        """Rules that are set later: partitions that are there keep their number."""
+        others = [rules for rules in RULES if rules != self.kind.rules]
+        rules = data.draw(st.sampled_from(others), label="rules")
+        state = open_state(open_storage(self.table.path))
+        told = set_rules(state, rules_of(replace(self.kind, rules=rules)), {})
+        assert told.changed
+        DONE["rules set"] += 1
+        self.broken = False
+        self.past.append((self.table.timeline.instant(told.instant), self.model.rows()))
+        self.kind = replace(self.kind, rules=rules)
+        self.model.kind = self.kind
+        self.check_head()
+
     # ------------------------------------------------------------------------------ plumbing
 
     def _partition(self) -> tuple[str, ...]:
@@ -600,9 +639,25 @@ class WriteMachine(RuleBasedStateMachine):
         same(counted(rows, self.columns), expected, "we read the head")
         numbers = Counter(row["_hoodie_commit_seqno"] for row in rows)
         assert not [number for number, count in numbers.items() if count > 1]
+        if self.kind.rules:
+            self.check_buckets(rows)
         if self.past and self.hudi_reads:
             there = counted(by_hudi(self.table.path), self.columns)
             same(there, expected, "hudi reads the head")
+
+    def check_buckets(self, rows: Sequence[Values]) -> None:
+        """Every row lies in its bucket, of as many as its partition had from the beginning."""
+        layout = layout_of(open_state(open_storage(self.table.path)), {})
+        assert layout.buckets is not None
+        groups = buckets_with_files(self.table)
+        for partition in {path for path, _ in groups}:
+            number = self.model.numbers.setdefault(partition, self.kind.number(partition))
+            assert layout.buckets.number_of(partition) == number
+            assert all(bucket < number for path, bucket in groups if path == partition)
+        for row in rows:
+            slot = (row["_hoodie_partition_path"], row["_hoodie_record_key"])
+            assert self.model.group(slot)[1] == int(row["_hoodie_file_name"][:8])
+        DONE["rows in their buckets"] += len(rows)
 
     def teardown(self) -> None:
         try:

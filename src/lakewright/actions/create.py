@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakewright.actions.create_index import index_properties, same_setting
+from lakewright.actions.create_index import index_properties, same_setting, take_rules
 from lakewright.actions.create_keys import check_role, plan_keys
 from lakewright.actions.tasks.write_settings import WriteSettings
 from lakewright.actions.write.admission import check_config
@@ -18,6 +18,7 @@ from lakewright.format.hudi.config import (
     TableConfig,
 )
 from lakewright.format.hudi.config import key_generator as key_generator_of
+from lakewright.format.hudi.hashing_config import FIRST_INSTANT
 from lakewright.format.hudi.merge_settings import MODE
 from lakewright.format.hudi.properties import (
     CHECKSUM,
@@ -25,13 +26,16 @@ from lakewright.format.hudi.properties import (
     render_properties,
     table_checksum,
 )
+from lakewright.index.hashing_store import HashingStore
 from lakewright.index.layout import IndexKind
+from lakewright.model.bucket_rules.rules import BucketRules
 from lakewright.model.errors import AlreadyExists, Invalid, Unsupported
 from lakewright.model.options import check_properties, parse_bool
 from lakewright.model.schema import META_COLUMNS, OPERATION, Time
 from lakewright.model.table import MergeMode, TableDescriptor, TableId, TableType
 from lakewright.storage.port import Storage
 from lakewright.table.evolution import check_columns
+from lakewright.timeline.locks.choose import open_lock
 
 VERSIONS = (6, 9)
 _PAYLOADS = {
@@ -43,10 +47,14 @@ _OWN_COLUMNS = (*META_COLUMNS, OPERATION)
 
 @dataclass(frozen=True, slots=True)
 class CreatePlan:
-    """The properties file and the folders of a table that is about to exist."""
+    """The properties file and the folders of a table that is about to exist.
+
+    ``rules`` say how many buckets which partitions will have, where they differ.
+    """
 
     properties: Mapping[str, str]
     folders: tuple[str, ...] = field(default=())
+    rules: BucketRules | None = None
 
 
 def plan_create(
@@ -58,7 +66,7 @@ def plan_create(
     url_encode: bool | None = None,
     key_generator: KeyGenerator | None = None,
     index: IndexKind | None = None,
-    buckets: int | None = None,
+    buckets: BucketRules | int | None = None,
     hash_by: Sequence[str] = (),
 ) -> CreatePlan:
     """Check a descriptor and say what a table made of it looks like on storage.
@@ -72,6 +80,7 @@ def plan_create(
         raise Invalid(f"table version {version} cannot be created.", next_step="Allowed: 6, 9.")
     _check_schema(descriptor)
     given = _own_properties(descriptor.properties)
+    rules, number = take_rules(buckets, given)
     generator = key_generator or _given_generator(given)
     keys = plan_keys(
         descriptor.record_key, descriptor.partition_by, generator, given, descriptor.schema
@@ -92,20 +101,42 @@ def plan_create(
         **keys.properties(version),
         **(_version_6(descriptor, mode) if version == 6 else _version_9(descriptor, mode)),
         **_change_properties(given),
-        **index_properties(descriptor.record_key, index, buckets, hash_by, given),
+        **index_properties(descriptor.record_key, index, number, hash_by, given),
     }
     _check_agreement(made, given)
     properties = {**given, **made}
     properties[CHECKSUM] = str(table_checksum(properties))
     check_config(TableConfig.of(properties))
-    return CreatePlan(properties, _folders(version))
+    return CreatePlan(properties, _folders(version), rules)
 
 
 def create_table(storage: Storage, plan: CreatePlan) -> None:
-    """Make the table; the properties file is what makes it one, and only one creator wins."""
+    """Make the table; the properties file is what makes it one, and only one creator wins.
+
+    Bucket rules are written before it, under the table's lock: those that a creation which was
+    cut off has left must not become the table's.
+    """
     check_vacant(storage)
     for folder in plan.folders:
         storage.ensure_folder(folder)
+    store = HashingStore(storage)
+    if plan.rules is None and store.is_empty():
+        _found(storage, plan)
+        return
+    with open_lock(storage, {**storage.options, **plan.properties}).acquire():
+        if storage.stat(PROPERTIES_PATH) is not None:
+            raise _taken(storage)
+        store.clear()
+        if plan.rules is not None:
+            store.write_config(FIRST_INSTANT, plan.rules, {})
+        try:
+            _found(storage, plan)
+        except AlreadyExists:
+            store.clear()
+            raise
+
+
+def _found(storage: Storage, plan: CreatePlan) -> None:
     if not storage.create(PROPERTIES_PATH, render_properties(plan.properties)):
         raise _taken(storage)
 

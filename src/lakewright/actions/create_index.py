@@ -1,10 +1,58 @@
 """How a new table's records are spread over file groups, as its properties will say."""
 
+import logging
 from collections.abc import Mapping, Sequence
 
-from lakewright.index.layout import BUCKETS, HASH_FIELDS, INDEX_TYPE, IndexKind
+from lakewright.index.layout import (
+    BUCKETS,
+    HASH_FIELDS,
+    INDEX_TYPE,
+    PARTITION_RULES,
+    RULE_TYPE,
+    IndexKind,
+)
+from lakewright.model.bucket_rules.compiled import check_rules
+from lakewright.model.bucket_rules.rules import BucketRules
+from lakewright.model.bucket_rules.text import parse_rules
 from lakewright.model.errors import Invalid
 from lakewright.model.options import parse_names
+
+log = logging.getLogger(__name__)
+
+
+def take_rules(
+    buckets: BucketRules | int | None, given: dict[str, str]
+) -> tuple[BucketRules | None, int | None]:
+    """Return the bucket rules of a new table, and its number of buckets, as far as they are told.
+
+    Rules may stand among the properties under Hudi's name. They are taken from there: what a
+    table's properties say cannot change with its rules.
+    """
+    text = given.pop(PARTITION_RULES.key, None)
+    RULE_TYPE.read(given)
+    given.pop(RULE_TYPE.key, None)
+    rules = buckets if isinstance(buckets, BucketRules) else None
+    number = buckets if isinstance(buckets, int) else None
+    if text is not None:
+        default = BUCKETS.read(given) if BUCKETS.given(given) else number
+        told = parse_rules(text, default)
+        if rules is not None and rules != told:
+            raise Invalid(
+                f"the property {PARTITION_RULES.key} and buckets= give different rules.",
+                next_step="Give one of them.",
+                key=PARTITION_RULES.key,
+            )
+        rules = told
+    if rules is None:
+        return None, number
+    if number is not None and number != rules.default:
+        raise Invalid(
+            f"buckets={number}, but the rules have {rules.default} as default.",
+            next_step="Leave buckets= out: the rules' default counts.",
+        )
+    for warning in check_rules(rules):
+        log.warning("bucket rules: %s", warning)
+    return rules, rules.default
 
 
 def index_properties(
@@ -29,7 +77,7 @@ def index_properties(
     if buckets is None and not BUCKETS.given(given):
         raise Invalid(
             "a bucket table needs its number of buckets.",
-            next_step="Give buckets=N: file groups per partition, which cannot change later.",
+            next_step="Give buckets=N: file groups per partition, or rules by partition.",
         )
     number = BUCKETS.read({BUCKETS.key: str(buckets)} if buckets is not None else given)
     if not key:

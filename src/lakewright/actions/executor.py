@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakewright.index.bucket_counts import BucketCounts
 from lakewright.model.schema import Struct
 
 Shared = TypeVar("Shared")
@@ -66,9 +67,9 @@ class Spread:
 
     Rows that are equal in all ``columns`` do. With ``buckets`` they need to be equal in their
     bucket only as well: its number follows from the record key by Hudi's hash over
-    ``hash_fields``. ``together`` sends all rows to one task. Without any of them, the engine
-    divides as it likes. ``sort_by`` orders the rows, within tasks or, with ``sort_all``, over
-    them.
+    ``hash_fields``, and from how many buckets the row's partition has. ``together`` sends all
+    rows to one task. Without any of them, the engine divides as it likes. ``sort_by`` orders the
+    rows, within tasks or, with ``sort_all``, over them.
 
     ``route`` says the same as a function that can be pickled. An engine may find buckets in its
     own way where ``key_fields`` names the one column whose plain text is the record key; it is
@@ -78,7 +79,7 @@ class Spread:
     """
 
     columns: tuple[str, ...] = ()
-    buckets: int | None = None
+    buckets: BucketCounts | None = None
     hash_fields: tuple[str, ...] = ()
     key_fields: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()

@@ -158,6 +158,9 @@ class ScanPlan:
             f"  filter: {'none' if self.request.where is None else self._filter_text()}",
             f"  read: {self.report}",
         ]
+        before, after = self.report.files_asked, self.report.files_named
+        if after < before:
+            lines.append(f"  buckets: {after} of {before} files may hold the keys")
         merged = [t for t in self.tasks if isinstance(t, ReadTask) and t.slice.logs]
         if merged and not self._ignores_logs:
             mode = spec.config.merge_mode
@@ -187,7 +190,8 @@ def plan_scan(state: TableState, request: ScanRequest, pruner: Pruner | None = N
     tally = Tally()
     filters = () if condition is None else (condition,)
     if pruner is None and filters:
-        pruner = bucket_pruner(state.storage, state.config, table)
+        upto = request.end if request.mode is ReadingMode.INCREMENTAL else None
+        pruner = bucket_pruner(state, table, as_of=request.as_of, upto=upto)
     index = FileIndex(state, pruner)
     changed_by: frozenset[str] | None = None
     if request.mode is ReadingMode.INCREMENTAL:

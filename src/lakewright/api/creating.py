@@ -9,7 +9,9 @@ from lakewright.actions.create import create_table as create_at
 from lakewright.api.schemas import read_schema
 from lakewright.api.table import Table
 from lakewright.format.hudi.config import KeyGenerator
-from lakewright.index.layout import IndexKind
+from lakewright.index.layout import BUCKETS, IndexKind
+from lakewright.model.bucket_rules.rules import BucketRules
+from lakewright.model.bucket_rules.text import parse_rules
 from lakewright.model.errors import Invalid
 from lakewright.model.table import MergeMode, TableDescriptor, TableId, TableType
 from lakewright.storage.open import open_storage
@@ -30,8 +32,9 @@ class CreateOptions(TypedDict, total=False):
     order_by: str | Sequence[str] | None
     #: ``COPY_ON_WRITE`` (default) or ``MERGE_ON_READ``.
     type: str
-    #: Buckets, and so file groups, per partition; makes the index a bucket index.
-    buckets: int | None
+    #: Buckets, and so file groups, per partition; makes the index a bucket index. Rules give
+    #: partitions different numbers: JSON, as text or dict, or ``pattern,count;pattern,count``.
+    buckets: int | str | Mapping[str, object] | None
     #: The key columns that choose the bucket; default all of them.
     hash_by: str | Sequence[str] | None
     #: ``SIMPLE`` (default), ``BLOOM``, their ``GLOBAL_`` forms, or ``BUCKET``.
@@ -106,9 +109,20 @@ def plan_table(
         url_encode=details.get("url_encode"),
         key_generator=_optional(KeyGenerator, "key_generator", details.get("key_generator")),
         index=_optional(IndexKind, "index", details.get("index")),
-        buckets=details.get("buckets"),
+        buckets=_buckets(details.get("buckets"), descriptor.properties),
         hash_by=_names(details.get("hash_by"), "hash_by"),
     )
+
+
+def _buckets(
+    value: int | str | Mapping[str, object] | None, properties: Mapping[str, str]
+) -> BucketRules | int | None:
+    if value is None or isinstance(value, int):
+        return value
+    default = BUCKETS.read(properties) if BUCKETS.given(properties) else None
+    rules = parse_rules(value, default)
+    is_number = isinstance(value, str) and value.strip().isdigit()
+    return rules.default if is_number else rules
 
 
 def _names(value: str | Sequence[str] | None, role: str) -> tuple[str, ...]:

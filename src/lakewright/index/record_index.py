@@ -7,7 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakewright.format.hudi.bucket_hash import bucket_number, bucket_of
+from lakewright.format.hudi.bucket_hash import bucket_number
+from lakewright.index.bucket_counts import BucketCounts
+from lakewright.index.bucket_routing import route_to_buckets
 from lakewright.index.key_lookup import find_keys
 from lakewright.index.layout import IndexLayout
 from lakewright.model.errors import Invalid
@@ -63,7 +65,7 @@ class RecordIndex:
         met = [name for i, name in enumerate(names) if bool((numbers == i).any())]
         files = {n: (listed or {}).get(n) or self.pinned.files(n) for n in met}
         if self.layout.buckets is not None:
-            return self._tag_buckets(keys, names, numbers, files)
+            return self._tag_buckets(keys, codes, self.layout.buckets, files)
         asked = (
             (piece, np.flatnonzero(numbers == i))
             for i, name in enumerate(names)
@@ -75,26 +77,31 @@ class RecordIndex:
     def _tag_buckets(
         self,
         keys: pa.Array,
-        names: list[str],
-        numbers: Places,
+        codes: pa.DictionaryArray,
+        counts: BucketCounts,
         files: Mapping[str, PartitionFiles],
     ) -> Tagged:
-        config = self.pinned.state.config
-        fields = self.layout.hash_fields or config.record_key
-        buckets = bucket_of(keys, fields, self.layout.buckets or 1)
+        fields = self.layout.hash_fields or self.pinned.state.config.record_key
+        buckets = route_to_buckets(keys, codes, fields, counts)
+        numbers = codes.indices.to_numpy(zero_copy_only=False)
         slices: list[FileSlice] = []
         rows: list[Places] = []
         which: list[Places] = []
-        for number, name in enumerate(names):
+        for number, name in enumerate(codes.dictionary.to_pylist()):
             if name not in files:
                 continue
-            mine = numbers == number
-            for bucket, piece in bucket_slices(files[name]).items():
-                found = np.flatnonzero(mine & (buckets == bucket))
-                if len(found):
-                    rows.append(found)
-                    which.append(np.full(len(found), len(slices), np.int64))
-                    slices.append(piece)
+            held = bucket_slices(files[name], counts)
+            mine = np.flatnonzero(numbers == number)
+            present, place = np.unique(buckets[mine], return_inverse=True)
+            # For each bucket that rows belong to: the number of its slice, -1 where it has none.
+            known = np.full(len(present), -1, np.int64)
+            for at, bucket in enumerate(present.tolist()):
+                if bucket in held:
+                    known[at] = len(slices)
+                    slices.append(held[bucket])
+            found = known[place]
+            rows.append(mine[found >= 0])
+            which.append(found[found >= 0])
         row = _stacked(rows)
         return Tagged(slices, row, _stacked(which), np.full(len(row), -1, np.int64))
 
@@ -136,9 +143,14 @@ class RecordIndex:
         return Tagged(slices, _stacked(rows), _stacked(which), _stacked(positions))
 
 
-def bucket_slices(files: PartitionFiles) -> Mapping[int, FileSlice]:
-    """Return the slice of each bucket of a partition; two of one bucket are refused."""
+def bucket_slices(files: PartitionFiles, counts: BucketCounts) -> Mapping[int, FileSlice]:
+    """Return the slice of each bucket of a partition.
+
+    Two of one bucket are refused, and so is one beyond the partition's number of buckets: rows
+    would be looked for in one place and written to another.
+    """
     found: dict[int, FileSlice] = {}
+    number = counts.number_of(files.partition)
     for piece in files.slices:
         bucket = bucket_number(piece.group.file_id)
         if bucket is None:
@@ -146,6 +158,16 @@ def bucket_slices(files: PartitionFiles) -> Mapping[int, FileSlice]:
                 f"the file group {piece.group} lies in a bucket table and belongs to no bucket.",
                 next_step="The table was written with another index: give its own index type.",
                 group=str(piece.group),
+            )
+        if bucket >= number:
+            raise Invalid(
+                f"partition {files.partition!r} has {number} buckets, but the file group "
+                f"{piece.group.file_id} is that of bucket {bucket}.",
+                next_step="The partition was written with another number: "
+                "`lakewright buckets check PATH` tells what is wrong.",
+                partition=files.partition,
+                bucket=bucket,
+                buckets=number,
             )
         if bucket in found:
             raise Invalid(

@@ -17,7 +17,7 @@ from lakewright.storage.port import Folder
 from lakewright.table.footers import FOOTERS, FooterPruner, ask
 from lakewright.table.horizon import see_at, see_until, window
 from lakewright.table.partitions import Tree, list_partitions, walk_partitions
-from lakewright.table.pruning import Pruner, Reason, Tally
+from lakewright.table.pruning import Pruner, Tally
 from lakewright.table.slicing import Listing, file_groups, latest_bases, latest_slices
 from lakewright.table.state import TableState, table_schema
 from lakewright.timeline.moments import whole_second
@@ -167,7 +167,7 @@ class FileIndex:
             tally.found(len(slices))
             if filters and slices and self.pruner is not None:
                 kept = self.pruner.keep(descriptor, slices, filters)
-                tally.dropped(Reason.INDEX, len(slices) - len(kept))
+                tally.indexed(slices, kept)
                 slices = kept
             if judge is not None:
                 slices = judge.keep(descriptor, slices, tally)

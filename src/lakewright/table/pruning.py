@@ -45,7 +45,8 @@ class PruneReport:
 
     A partition folder that was left out before anything below it was listed counts as one
     partition, whatever it holds; its files and bytes were never known. ``left_out`` counts
-    folders for partition values and slices for every other reason.
+    folders for partition values and slices for every other reason. ``files_asked`` are the files
+    of which an index was asked, and ``files_named`` those that it named; both are 0 without one.
     """
 
     partitions: int = 0
@@ -55,6 +56,8 @@ class PruneReport:
     files_kept: int = 0
     bytes_kept: int = 0
     left_out: Mapping[Reason, int] = field(default_factory=dict)
+    files_asked: int = 0
+    files_named: int = 0
 
     def __str__(self) -> str:
         text = (
@@ -90,6 +93,12 @@ class Tally:
         if slices:
             self._left_out[reason] += slices
 
+    def indexed(self, before: Sequence[FileSlice], after: Sequence[FileSlice]) -> None:
+        """Count the files of slices that an index was asked about, and of those that it named."""
+        self._seen["files_asked"] += _files(before)
+        self._seen["files_named"] += _files(after)
+        self.dropped(Reason.INDEX, len(before) - len(after))
+
     def kept(self, slices: Sequence[FileSlice]) -> None:
         """Count the slices that are handed on."""
         files = size = 0
@@ -107,6 +116,10 @@ class Tally:
     def report(self) -> PruneReport:
         """Return the counts so far."""
         return PruneReport(**self._seen, left_out=dict(self._left_out))
+
+
+def _files(slices: Sequence[FileSlice]) -> int:
+    return sum(len(piece.logs) + (piece.base is not None) for piece in slices)
 
 
 def partition_ranges(values: Mapping[str, object]) -> dict[Path, ColumnRange]:

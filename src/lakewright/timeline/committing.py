@@ -39,8 +39,9 @@ class Ticket:
 
 
 Rivals: TypeAlias = Sequence[tuple[Instant, CommitMetadata]]
-#: Looks at the writes that took effect since the ticket was taken; raises ``Conflict``.
-Guard: TypeAlias = Callable[[Rivals], None]
+#: Looks at the writes that took effect since the ticket was taken, and at the timeline as it is
+#: under the lock; raises ``Conflict``.
+Guard: TypeAlias = Callable[[Rivals, TimelineView], None]
 
 
 class Committer(Protocol):

@@ -4,8 +4,10 @@ A rival is a write that took effect after ours had begun. It conflicts when both
 group (in bucket tables: a bucket), be it by writing or by replacing it. A compaction that was
 planned before our write began does not: our files were made to lie on top of it. So does every
 plan of a compaction made after our write began, and every plan of a clustering, on one of our
-groups: what they produce would not hold what we wrote. In layout 2 logs never conflict with a
-compaction: they belong to the newest base that was requested when they complete, which is its.
+groups: what they produce would not hold what we wrote. A rescale of buckets that is under way
+takes its partitions whole: a group that we add to one of them would be in a bucket of before.
+In layout 2 logs never conflict with a compaction: they belong to the newest base that was
+requested when they complete, which is its.
 
 Whoever carries out a plan is in conflict with writes that took effect since it was planned: a
 clustering with all that touched its groups, a compaction with those that wrote them a base file.
@@ -25,6 +27,8 @@ from lakewright.timeline.committing import Rivals
 from lakewright.timeline.view import TimelineView
 
 _COMPACT = "COMPACT"
+#: What a replace commit that changes numbers of buckets calls itself.
+_OVERWRITE = "INSERT_OVERWRITE"
 #: Operations that merge files of a group and change none of its rows.
 _MERGING = (_COMPACT, "LOG_COMPACT")
 _COMPACTIONS = (Action.COMPACTION, Action.LOGCOMPACTION)
@@ -88,6 +92,14 @@ def _groups(plan: object) -> Iterator[Place]:
             return
 
 
+def _is_rescale(plan: object) -> bool:
+    return (
+        isinstance(plan, ReplacePlan)
+        and plan.clustering is not None
+        and plan.operation == _OVERWRITE
+    )
+
+
 def check_rivals(instant: str, metadata: CommitMetadata, rivals: Rivals, touched: Touched) -> None:
     """Raise ``Conflict`` where a rival touched a file group of ours."""
     ours = touched.by(metadata)
@@ -115,7 +127,11 @@ def check_plans(
         if planned in _COMPACTIONS and pending.requested < instant:
             continue
         mine = beside if planned in _COMPACTIONS else ours
-        both = mine & touched.planned(view.plan(pending))
+        plan = view.plan(pending)
+        both = mine & touched.planned(plan)
+        if not both and _is_rescale(plan):
+            taken = {partition for partition, _ in _groups(plan)}
+            both = frozenset(place for place in mine if place[0] in taken)
         if both:
             raise _lost(f"the planned {planned} {pending.requested}", None, both, pending)
 

@@ -23,7 +23,15 @@ def is_plan(view: TimelineView, entry: Entry) -> bool:
     if entry.planned is not Action.REPLACECOMMIT or view.config.layout != 1:
         return False
     plan = view.plan(entry.instant)
-    return isinstance(plan, ReplacePlan) and plan.clustering is not None
+    return isinstance(plan, ReplacePlan) and plan.is_service
+
+
+def names_groups(view: TimelineView, entry: Entry) -> bool:
+    """Say whether an entry may name file groups that it is going to rewrite.
+
+    Plans of services do, and replace commits that move rows.
+    """
+    return entry.planned is Action.REPLACECOMMIT or is_plan(view, entry)
 
 
 def find_write(view: TimelineView, requested: str) -> Entry | None:

@@ -119,7 +119,7 @@ class Relayout:
             return Action.REPLACECOMMIT if entry.planned is Action.CLUSTERING else entry.planned
         if entry.planned is Action.REPLACECOMMIT:
             plan = view.plan(entry.instant)
-            if isinstance(plan, ReplacePlan) and plan.clustering is not None:
+            if isinstance(plan, ReplacePlan) and plan.is_service:
                 return Action.CLUSTERING
         return entry.planned
 

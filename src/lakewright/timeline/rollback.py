@@ -8,8 +8,9 @@ under the table's lock, and every step may be done twice.
 Which files a write made is told by its commit where it took effect, else by its markers. One
 without any made no file, if it is ours or a recent Hudi's; otherwise the table is listed for the
 files that carry its instant. A write that took effect leaves the timeline first: from then on it
-is one that failed, and readers miss none of its files. Layout 2 deletes
-them all. In layout 1 a log file is named after the slice that it belongs to, and may hold blocks
+is one that failed, and readers miss none of its files. What it said of buckets goes next, because
+the bucket index of a table believes whatever no pending write wrote. Layout 2 deletes the files
+all. In layout 1 a log file is named after the slice that it belongs to, and may hold blocks
 of other writes: then a block in a new log file says that the failed write's blocks do not count.
 """
 
@@ -34,6 +35,7 @@ from lakewright.format.hudi.metadata.rollback import (
     encode_rollback,
     encode_rollback_plan,
 )
+from lakewright.format.hudi.simple_hash_meta import bucket_files_of
 from lakewright.model.errors import Conflict, Corrupt, NotFound
 from lakewright.model.files import BaseFile, LogFile
 from lakewright.model.instant import Action, Instant, State
@@ -217,8 +219,11 @@ class Rollback:
     def undo(self, entry: Entry | None) -> RollbackMetadata:
         """Take the target off the timeline, and its files away; return what went."""
         if entry is not None and State.COMPLETED in entry.files:
+            if len(entry.files) == 1:
+                self._drop_buckets()  # nothing would say that they are pending
             done = f"{self.config.timeline_folder}/{entry.files[State.COMPLETED]}"
             self.storage.delete([done])
+        self._drop_buckets()
         partitions = self._undo()
         if entry is not None:
             self.storage.delete(self._pending_files(entry))
@@ -242,10 +247,20 @@ class Rollback:
         The markers go after the pending files: until then whoever comes next, Hudi too, can roll
         the write back.
         """
+        self._drop_buckets()
         self.storage.delete(self._files())
         self.storage.delete(self._pending_files(entry))
         Markers(self.storage, self.target).clear()
         drop_heartbeats(self.storage, self.target)
+
+    def _drop_buckets(self) -> None:
+        """Delete what the write said of buckets, the hashing config first: others believe it.
+
+        It counts for nobody while the write is pending, and for everybody once it is unknown.
+        """
+        believed, *others = bucket_files_of(self.target)
+        self.storage.delete([believed])
+        self.storage.delete(others)
 
     def _file(self, state: State, completed: str | None = None) -> str:
         done = completed if self.config.layout == 2 else self.instant

@@ -267,7 +267,7 @@ class StorageCommitter:
         if rivals:
             metadata = settled_schema(metadata, rivals, self._schema_before(view, rivals))
         if guard is not None:
-            guard(rivals)
+            guard(rivals, view)
         completed = self._completion(ticket, heart.record, view)
         done = Instant(ticket.instant, ticket.action.completes_as, State.COMPLETED, completed)
         body = encode_commit(

@@ -26,7 +26,7 @@ from lakewright.timeline.heartbeats import Heartbeat, Record
 from lakewright.timeline.load import load_timeline
 from lakewright.timeline.locks.port import TableLock
 from lakewright.timeline.owner import Owner
-from lakewright.timeline.plans import check_deserted, find_write, is_plan
+from lakewright.timeline.plans import check_deserted, find_write, is_plan, names_groups
 from lakewright.timeline.publication import Patience, create_once
 from lakewright.timeline.restore import Restore
 from lakewright.timeline.rollback import Rollback, plan_rollback, plan_undo
@@ -238,7 +238,7 @@ class StorageUpkeep:
         touched = Touched(buckets=False, layout=self._config.layout)
         ours = touched.planned(decode(body, f"the plan of a {action}"))
         for entry in view.entries:
-            if entry.instant.is_completed or not is_plan(view, entry):
+            if entry.instant.is_completed or not names_groups(view, entry):
                 continue
             both = ours & touched.planned(view.plan(entry.instant))
             if both:

@@ -10,6 +10,7 @@ import pytest
 from lakewright.actions.checks.findings import KEPT, Findings
 from lakewright.actions.fsck import FsckReport, fsck
 from lakewright.format.hudi.bloom import BloomBuilder
+from lakewright.format.hudi.hashing_config import FIRST_INSTANT, hashing_config_path
 from lakewright.format.hudi.metadata.clean import CleanedPartition, CleanMetadata, encode_clean
 from lakewright.format.hudi.metadata.commit import CommitMetadata, WriteStat, encode_commit
 from lakewright.format.hudi.metadata.compaction import (
@@ -23,6 +24,15 @@ from lakewright.format.hudi.metadata.restore import (
     encode_savepoint,
 )
 from lakewright.format.hudi.partition_metadata import PartitionMetadata, encode_partition_metadata
+from lakewright.format.hudi.simple_hash_meta import (
+    PartitionHashInfo,
+    SimpleHashMeta,
+    encode_hash_meta,
+    hash_config_path,
+    hash_meta_path,
+)
+from lakewright.index.hashing_store import HashingStore
+from lakewright.model.bucket_rules.rules import BucketRule, BucketRules
 from support.tiny_tables import SCHEMA, TinyTable, at, base_name, completion, log_name
 
 GROUP, OTHER = "00000000-aaaa-0", "00000001-aaaa-0"
@@ -285,3 +295,51 @@ def test_very_many_problems_are_counted_and_the_first_ones_kept() -> None:
     assert len(report.problems) == KEPT
     assert report.found == {"code": KEPT + 5}
     assert str(report.problems[0]) == "code: 0: broken"
+
+
+# -------------------------------------------------------------------- bucket rules
+
+
+def ruled(default: int = 2) -> tuple[TinyTable, HashingStore]:
+    table = sound()
+    store = HashingStore(table.storage)
+    store.write_config(FIRST_INSTANT, BucketRules((BucketRule("dt=a", 1),), default), {})
+    return table, store
+
+
+def test_bucket_rules_and_their_numbers_are_checked() -> None:
+    table, store = ruled()
+    store.write_meta(at(2), {"dt=a": 1, "dt=b": 2}, table.state().timeline)
+    report = fsck(table.state())
+    assert report.ok and not report.notes
+    assert (report.checked["bucket rules"], report.checked["fixed bucket numbers"]) == (1, 2)
+    assert "bucket rules" not in fsck(sound().state()).checked
+
+
+def test_a_bucket_beyond_the_rules_is_a_problem() -> None:
+    table, _ = ruled(default=1)
+    assert codes(fsck(table.state())) == {"bucket-beyond"}
+
+
+def test_rules_that_cannot_be_read_or_disagree_are_problems() -> None:
+    table, store = ruled()
+    meta = SimpleHashMeta({"dt=b": PartitionHashInfo(7, at(2))})
+    table.touch(hash_meta_path(at(2)), encode_hash_meta(meta))
+    assert codes(fsck(table.state())) == {"bucket-numbers"}
+    table.touch(hash_meta_path(at(2)), b"{")
+    assert codes(fsck(table.state())) == {"bucket-numbers"}
+    table.storage.delete([hash_meta_path(at(2))])
+    table.storage.move(hashing_config_path(FIRST_INSTANT), hashing_config_path(at(1)))
+    assert codes(fsck(table.state())) == {"bucket-rules"}
+    table.touch(hashing_config_path(at(1)), b"{}")
+    assert codes(fsck(table.state())) == {"bucket-rules"}
+    assert store.is_empty() is False
+
+
+def test_what_dead_writes_left_of_rules_is_noted() -> None:
+    table, _ = ruled()
+    table.touch(hash_config_path(at(9)), b"{}")
+    table.touch(hash_meta_path(at(9)), b"{}")
+    report = fsck(table.state())
+    assert report.ok
+    assert noted(report) == {"left-rules", "left-numbers"}

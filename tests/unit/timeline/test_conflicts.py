@@ -122,6 +122,25 @@ def test_plans(version: int, action: str, minute: int, group: str, lost: bool) -
         check_plans(view, MINE, wrote("a"), GROUPS)
 
 
+@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize(("partition", "lost"), [("dt=1", True), ("dt=2", False)])
+def test_a_rescale_under_way_takes_its_partitions_whole(
+    version: int, partition: str, lost: bool
+) -> None:
+    """A bucket that had no file is in no plan, and would be left behind in the old numbering."""
+    piece = ClusteringSlice("", (), B2, partition)
+    plan = ReplacePlan("INSERT_OVERWRITE", ClusteringPlan((ClusteringGroup((piece,)),)))
+    table = TinyTable(version, mor=True).commit(1)
+    path = f"{table.timeline}/{at(5)}.replacecommit.requested"
+    table.touch(path, encode_replace_plan(plan))
+    view = table.state().timeline
+    if lost:
+        with pytest.raises(Conflict, match="planned"):
+            check_plans(view, MINE, wrote(B1), BUCKETS)
+    else:
+        check_plans(view, MINE, wrote(B1), BUCKETS)
+
+
 # -------------------------------------------------------------------------------- schemas
 
 

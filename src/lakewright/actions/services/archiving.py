@@ -14,6 +14,7 @@ from lakewright.actions.services.archive_choice import (
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.write.admission import check_config
 from lakewright.format.hudi.file_names import base_file, log_file
+from lakewright.index.hashing_store import HashingStore
 from lakewright.model.instant import Instant
 from lakewright.model.logs import facts
 from lakewright.model.shown import SHOWN, Shown, first_of
@@ -97,6 +98,8 @@ def archive(work: Servicing) -> ArchiveResult:
     work.progress.stage("archiving")
     choose = _chooser(work)
     moved = work.upkeep.archive(lambda view: choose(view).instants)
+    # Old bucket rules follow the instants that needed them.
+    HashingStore(work.state.storage).archive(work.state.refresh().timeline)
     work.progress.advance(len(moved))
     log.info("timeline archived", extra=facts(table=work.name, instants=len(moved)))
     return ArchiveResult(moved)

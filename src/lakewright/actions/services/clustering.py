@@ -28,7 +28,8 @@ from lakewright.format.hudi.metadata.replace_plan import (
     ReplacePlan,
     encode_replace_plan,
 )
-from lakewright.index.layout import IndexLayout
+from lakewright.index.bucket_counts import BucketCounts
+from lakewright.index.layout import layout_of
 from lakewright.model.errors import Conflict, Corrupt, Invalid, Unsupported
 from lakewright.model.instant import Action, Instant
 from lakewright.model.logs import facts
@@ -225,8 +226,8 @@ def _waiting(view: TimelineView) -> list[Instant]:
     ]
 
 
-def _buckets(work: Servicing) -> int | None:
-    return IndexLayout.of(work.state.config.properties, work.options).buckets
+def _buckets(work: Servicing) -> BucketCounts | None:
+    return layout_of(work.state, work.options).buckets
 
 
 def _check(work: Servicing, settings: ClusteringSettings, *, buckets: bool) -> None:

@@ -12,7 +12,7 @@ from lakewright.table.pruning import Tally
 from lakewright.table.slicing import Listing, latest_slices
 from lakewright.table.state import TableState, table_schema
 from lakewright.timeline.conflicts import Place, Touched
-from lakewright.timeline.plans import is_plan
+from lakewright.timeline.plans import names_groups
 from lakewright.timeline.view import TimelineView
 
 
@@ -36,7 +36,7 @@ def planned_groups(view: TimelineView) -> Mapping[Place, Action]:
     touched = Touched(buckets=False, layout=view.config.layout)
     found: dict[Place, Action] = {}
     for entry in view.entries:
-        if not entry.instant.is_completed and is_plan(view, entry):
+        if not entry.instant.is_completed and names_groups(view, entry):
             groups = touched.planned(view.plan(entry.instant))
             found.update(dict.fromkeys(groups, entry.planned))
     return found

@@ -133,7 +133,7 @@ def check_quiet(view: TimelineView) -> None:
 
 def _is_service(view: TimelineView, instant: Instant) -> bool:
     plan = view.plan(instant) if instant.action is Action.REPLACECOMMIT else None
-    return isinstance(plan, ReplacePlan) and plan.clustering is not None
+    return isinstance(plan, ReplacePlan) and plan.is_service
 
 
 def check_unsaved(view: TimelineView, undone: Iterable[Instant]) -> None:

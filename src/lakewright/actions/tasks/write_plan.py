@@ -1,7 +1,7 @@
 """Which group takes which rows: from rows by place to what happens to each file group."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +11,7 @@ from lakewright.actions.tasks.write_prepare import marked
 from lakewright.actions.tasks.write_settings import SortMode
 from lakewright.actions.tasks.write_spec import ROUTE_POSITION, GroupWork, WriteSpec
 from lakewright.format.hudi.bucket_hash import bucket_file_id
+from lakewright.index.bucket_counts import BucketCounts
 from lakewright.index.record_index import bucket_slices
 from lakewright.model.files import FileGroupId, FileSlice
 from lakewright.model.lazy import lazy
@@ -27,6 +28,7 @@ class Planner:
 
     def __init__(self, spec: WriteSpec) -> None:
         self._spec = spec
+        self._last: tuple[PartitionFiles, Mapping[int, FileSlice]] | None = None
 
     @lazy
     def _policy(self) -> MergePolicy:
@@ -51,7 +53,8 @@ class Planner:
         if rows is None and deletes is None:
             return
         if spec.layout.buckets is not None:
-            yield from self._bucket(files, int(inner), rows, deletes)
+            held = self._held(files, spec.layout.buckets)
+            yield from self._bucket(files, held.get(int(inner)), int(inner), rows, deletes)
         elif inner:
             yield from self._routed(files, inner, rows, deletes)
         else:
@@ -72,11 +75,24 @@ class Planner:
             rows = rows.sort_by(RECORD_KEY)
         return rows
 
+    def _held(self, files: PartitionFiles, counts: BucketCounts) -> Mapping[int, FileSlice]:
+        """Return the slices that rows of a partition's buckets are added to, by bucket."""
+        if self._spec.operation.replaces:
+            return {}
+        if self._last is None or self._last[0] is not files:
+            # The buckets of a partition come one after the other.
+            self._last = (files, bucket_slices(files, counts))
+        return self._last[1]
+
     def _bucket(
-        self, files: PartitionFiles, bucket: int, rows: pa.Table | None, deletes: pa.Array | None
+        self,
+        files: PartitionFiles,
+        piece: FileSlice | None,
+        bucket: int,
+        rows: pa.Table | None,
+        deletes: pa.Array | None,
     ) -> Iterator[GroupWork]:
         spec = self._spec
-        piece = None if spec.operation.replaces else bucket_slices(files).get(bucket)
         if piece is None:
             group = FileGroupId(files.partition, bucket_file_id(bucket, uuid.uuid4()))
         else:

@@ -1,6 +1,6 @@
 """From the rows of a user to rows with keys and partitions, split by where they go."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TypeAlias
@@ -22,8 +22,8 @@ from lakewright.actions.tasks.write_spec import (
 )
 from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.schema import to_arrow_schema
-from lakewright.format.hudi.bucket_hash import bucket_of
 from lakewright.format.hudi.key_columns import KeyMaker
+from lakewright.index.bucket_routing import route_to_buckets, widest
 from lakewright.model.schema import PARTITION_PATH, RECORD_KEY
 from lakewright.model.writing import Operation
 
@@ -35,6 +35,21 @@ EVERYWHERE: Place = ("", "")
 
 #: Numbers below this sort in one pass.
 _NARROW = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Division:
+    """What divides partitions: a number below ``width`` for each row.
+
+    ``names`` are the names of the numbers; without them they are buckets.
+    """
+
+    width: int = 1
+    codes: npt.NDArray[np.int32] | None = None
+    names: Sequence[str] | None = ("",)
+
+    def name(self, number: int) -> str:
+        return f"{number:08d}" if self.names is None else self.names[number]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,27 +88,24 @@ class Preparer:
             groups = _coded(batch.column(ROUTE_GROUP))
             names = groups.dictionary.to_pylist()
             codes = groups.indices.to_numpy(zero_copy_only=False)
-        elif self._spec.layout.buckets is not None:
-            names, codes = self._buckets(rows.column(RECORD_KEY))
-        else:
-            names, codes = [""], None
-        return list(_split(rows, partitions, names, codes))
+            return list(_split(rows, partitions, _Division(len(names), codes, names)))
+        return list(_split(rows, partitions, self._division(rows, partitions)))
 
     def deletes(self, gone: KeysToDelete) -> list[Piece]:
         """Return keys to delete by place."""
         rows = pa.RecordBatch.from_pydict({RECORD_KEY: gone.keys.cast(pa.string())})
         if self._everywhere:
             return [Piece(EVERYWHERE, rows, rows.nbytes)]
-        names, codes = [""], None
-        if self._spec.layout.buckets is not None:
-            names, codes = self._buckets(rows.column(RECORD_KEY))
-        return list(_split(rows, _coded(gone.partitions), names, codes))
+        partitions = _coded(gone.partitions)
+        return list(_split(rows, partitions, self._division(rows, partitions)))
 
-    def _buckets(self, keys: pa.Array) -> tuple[list[str], npt.NDArray[np.int32]]:
+    def _division(self, rows: pa.RecordBatch, partitions: pa.DictionaryArray) -> _Division:
         layout = self._spec.layout
-        count = layout.buckets or 1
+        if layout.buckets is None:
+            return _Division()
         fields = layout.hash_fields or self._spec.config.record_key
-        return [f"{number:08d}" for number in range(count)], bucket_of(keys, fields, count)
+        buckets = route_to_buckets(rows.column(RECORD_KEY), partitions, fields, layout.buckets)
+        return _Division(widest(partitions, layout.buckets), buckets, None)
 
     def _prepare(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.DictionaryArray]:
         names = batch.schema.names
@@ -142,32 +154,33 @@ def _coded(column: pa.Array) -> pa.DictionaryArray:
 
 
 def _split(
-    rows: pa.RecordBatch,
-    partitions: pa.DictionaryArray,
-    names: list[str],
-    codes: npt.NDArray[np.int32] | None,
+    rows: pa.RecordBatch, partitions: pa.DictionaryArray, division: _Division
 ) -> Iterator[Piece]:
     """Cut rows by small numbers: one stable sort and one copy of the batch, then slices of it."""
     if not rows.num_rows:
         return
     paths = partitions.dictionary.to_pylist()
     numbers = partitions.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    if codes is not None:
-        numbers = numbers * len(names) + codes
-    wide = len(paths) * len(names)
+    width = division.width
+    if division.codes is not None:
+        numbers = numbers * width + division.codes
+    wide = len(paths) * width
     if wide <= _NARROW:
         counts = np.bincount(numbers, minlength=wide)
         present = np.flatnonzero(counts)
         sizes = counts[present]
-        numbers = numbers.astype(np.uint16)
+        order = np.argsort(numbers.astype(np.uint16), kind="stable") if len(present) > 1 else None
     else:
-        present, sizes = np.unique(numbers, return_counts=True)
-    if len(present) > 1:
-        rows = rows.take(pa.array(np.argsort(numbers, kind="stable")))
+        order = np.argsort(numbers, kind="stable")
+        ranked = numbers[order]
+        starts = np.concatenate(([0], np.flatnonzero(ranked[1:] != ranked[:-1]) + 1))
+        present, sizes = ranked[starts], np.diff(starts, append=len(ranked))
+    if order is not None and len(present) > 1:
+        rows = rows.take(pa.array(order))
     per_row = rows.nbytes / rows.num_rows
     start = 0
     for number, size in zip(present.tolist(), sizes.tolist(), strict=True):
-        place = (paths[number // len(names)], names[number % len(names)])
+        place = (paths[number // width], division.name(number % width))
         yield Piece(place, rows.slice(start, size), int(size * per_row))
         start += size
 

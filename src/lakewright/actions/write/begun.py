@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from lakewright.actions.tasks.write_settings import WriteSettings
 from lakewright.actions.tasks.write_spec import WriteSpec
 from lakewright.actions.write.admission import admit
+from lakewright.actions.write.bucket_admission import settled_layout
+from lakewright.actions.write.bucket_guard import BucketGuard
 from lakewright.actions.write.guard import guard_of
 from lakewright.actions.write.intake import write_options
-from lakewright.actions.write.request import R, WriteRequest
+from lakewright.actions.write.request import R, RivalCheck, WriteRequest
 from lakewright.actions.write.result import (
     Outcome,
     commit_metadata,
@@ -27,8 +29,9 @@ from lakewright.model.writing import WriteResult
 from lakewright.table.evolution import stored_schema, written_schema
 from lakewright.table.pinned import PinnedTable
 from lakewright.table.state import TableState
-from lakewright.timeline.committing import Committer, Guard, Rivals, Ticket
+from lakewright.timeline.committing import Committer, Rivals, Ticket
 from lakewright.timeline.locks.choose import open_lock
+from lakewright.timeline.view import TimelineView
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def begin_write(
     """
     layout = admit(state, request.options)
     if not layout.stored and (layout.buckets is not None or INDEX_TYPE.given(request.options)):
-        _store_index(state, layout, write_options(state, request))
+        store_index(state, layout, write_options(state, request))
     ticket = committer.begin(
         _action(state, request),
         request.operation.value,
@@ -75,6 +78,7 @@ def begin_write(
     with abandoned_on_error(committer, ticket):
         fresh = _opened(state, committer, ticket)
         _check_unchanged(state, fresh, schema)
+        layout = settled_layout(fresh, layout, request.options)
         if request.check is not None:
             request.check(fresh)
         spec = WriteSpec(
@@ -94,7 +98,7 @@ def begin_write(
 
 
 def finish_write(
-    begun: BegunWrite, outcome: Outcome, committer: Committer, guard: Guard | None = None
+    begun: BegunWrite, outcome: Outcome, committer: Committer, guard: RivalCheck | None = None
 ) -> WriteResult:
     """Make a write take effect; one that made nothing is taken back, and no commit remains.
 
@@ -107,14 +111,16 @@ def finish_write(
         return write_result(spec.operation, outcome, None)
     with abandoned_on_error(committer, begun.ticket):
         extra = {**begun.metadata, **schema_entries(begun.state, spec.schema)}
-        own = guard_of(spec, outcome.files)
+        metadata = commit_metadata(spec.operation, outcome, extra)
+        own, buckets = guard_of(spec, outcome.files), BucketGuard(spec, metadata)
 
-        def guards(rivals: Rivals) -> None:
+        def guards(rivals: Rivals, view: TimelineView) -> None:
             own(rivals)
             if guard is not None:
                 guard(rivals)
+            # It writes down what it settled, so that nobody may refuse after it.
+            buckets(rivals, view)
 
-        metadata = commit_metadata(spec.operation, outcome, extra)
         instant = committer.publish(begun.ticket, metadata, guards)
     return write_result(spec.operation, outcome, instant)
 
@@ -147,7 +153,7 @@ def _action(state: TableState, request: WriteRequest[R]) -> Action:
     return Action.COMMIT
 
 
-def _store_index(state: TableState, layout: IndexLayout, options: Mapping[str, str]) -> None:
+def store_index(state: TableState, layout: IndexLayout, options: Mapping[str, str]) -> None:
     """Write the index that the caller gave into the table's properties.
 
     It is done before the write begins: a crash between the two leaves a table that says how it
@@ -155,7 +161,8 @@ def _store_index(state: TableState, layout: IndexLayout, options: Mapping[str, s
     """
     changes: dict[str, str | None] = {INDEX_TYPE.key: layout.kind.value}
     if layout.buckets is not None:
-        changes[BUCKETS.key] = str(layout.buckets)
+        if layout.buckets.version is None:
+            changes[BUCKETS.key] = str(layout.buckets.rules.default)
         if layout.hash_fields:
             changes[HASH_FIELDS.key] = ",".join(layout.hash_fields)
     with open_lock(state.storage, options).acquire():

@@ -9,7 +9,7 @@ from lakewright.model.errors import Invalid
 from lakewright.model.writing import Operation
 from lakewright.table.schemas import LATEST_SCHEMA
 from lakewright.table.state import TableState
-from lakewright.timeline.committing import Guard
+from lakewright.timeline.committing import Rivals
 
 R = TypeVar("R")
 
@@ -28,6 +28,8 @@ class Change(Generic[R]):
 
 #: Works out a change from the table that it will be applied to.
 ChangeMaker: TypeAlias = Callable[[TableState], Change[R]]
+#: Looks at the writes that took effect since a write began; raises ``Conflict``.
+RivalCheck: TypeAlias = Callable[[Rivals], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +57,7 @@ class WriteRequest(Generic[R]):
     change: ChangeMaker[R] | None = None
     prepared: bool = False
     check: Callable[[TableState], None] | None = None
-    guard: Guard | None = None
+    guard: RivalCheck | None = None
 
     def __post_init__(self) -> None:
         if self.retry < 0:

@@ -10,8 +10,9 @@ import pyarrow as pa
 from lakewright.actions.executor import Spread
 from lakewright.actions.tasks.write_settings import SortMode
 from lakewright.actions.tasks.write_spec import WriteSpec, looks_up
-from lakewright.format.hudi.bucket_hash import bucket_of
 from lakewright.format.hudi.key_columns import KeyMaker
+from lakewright.index.bucket_counts import BucketCounts
+from lakewright.index.bucket_routing import route_to_buckets
 from lakewright.model.writing import Operation
 
 
@@ -20,7 +21,7 @@ class GroupRoute:
     """Numbers rows by partition and, with ``buckets``, by bucket; it pickles."""
 
     keys: KeyMaker
-    buckets: int | None = None
+    buckets: BucketCounts | None = None
     hash_fields: tuple[str, ...] = ()
 
     def __call__(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
@@ -29,7 +30,8 @@ class GroupRoute:
         sums = [zlib.crc32(path.encode()) for path in paths.dictionary.to_pylist()]
         numbers: npt.NDArray[np.int64] = np.array(sums, np.int64)[np.asarray(paths.indices)]
         if self.buckets is not None:
-            numbers += bucket_of(self.keys.keys(batch), self.hash_fields, self.buckets)
+            keys = self.keys.keys(batch)
+            numbers += route_to_buckets(keys, paths, self.hash_fields, self.buckets)
         return numbers
 
 
@@ -55,7 +57,7 @@ def spread_of(spec: WriteSpec) -> tuple[WriteSpec, Spread]:
     return replace(spec, settings=replace(settings, small_file=0)), Spread()
 
 
-def _by_group(spec: WriteSpec, buckets: int | None) -> Spread:
+def _by_group(spec: WriteSpec, buckets: BucketCounts | None) -> Spread:
     keys = KeyMaker.of(spec.config, spec.schema)
     fields = spec.config.partition_fields
     plain = all(field.kind == "SIMPLE" for field in fields)

@@ -33,6 +33,7 @@ from lakewright.engine.spark.tasks import bundle_count, pack_tasks
 from lakewright.engine.spark.workers import in_worker
 from lakewright.engine.spark.write_worker import ItemsJob, StreamJob
 from lakewright.format.arrow.schema import to_arrow_schema
+from lakewright.format.hudi.partition_paths import SLASHED_DATES
 from lakewright.model.schema import Struct
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class SparkExecutor:
             return
         telling = Telling()
         if isinstance(shared, WriteSpec):
-            telling = Telling(hive=shared.config.hive_style, schema=shared.schema)
+            telling = _telling(shared, spread)
         try:
             yield from answers(divided(rows, spread, tasks, telling), run)
         except Exception as error:
@@ -174,3 +175,14 @@ class SparkExecutor:
         if self._estimates is None or self._estimates[0] is not rows:
             self._estimates = (rows, estimate(rows))
         return self._estimates[1]
+
+
+def _telling(spec: WriteSpec, spread: Spread) -> Telling:
+    config = spec.config
+    slashed = config.properties.get(SLASHED_DATES, "").lower() == "true"
+    named = len(spread.columns) == len(config.partition_fields)
+    return Telling(
+        hive=config.hive_style,
+        schema=spec.schema,
+        plain_paths=named and not (slashed or config.url_encode),
+    )

@@ -17,6 +17,7 @@ from lakewright.actions.executor import Route, Spread
 from lakewright.engine.spark.carrying import pack_job
 from lakewright.engine.spark.murmur import slots
 from lakewright.engine.spark.native import quoted
+from lakewright.engine.spark.partition_counts import count_column, path_column
 from lakewright.engine.spark.schema import from_spark_schema
 from lakewright.engine.spark.workers import in_worker
 from lakewright.engine.spark.write_worker import ROUTE_NUMBER, RouteJob
@@ -41,12 +42,15 @@ class Telling:
     """What of the table decides whether Spark can tell groups apart by itself.
 
     ``by_hash=False`` forbids to hash keys natively; ``hive`` says that folders are ``a=1``;
-    ``schema`` holds the columns as they are stored, whose texts are hashed.
+    ``schema`` holds the columns as they are stored, whose texts are hashed. ``plain_paths`` says
+    that the texts of partition columns are parts of paths as they are, and that the path of a
+    table without them is empty.
     """
 
     by_hash: bool = True
     hive: bool = True
     schema: Struct | None = None
+    plain_paths: bool = False
 
 
 def divided(frame: "DataFrame", spread: Spread, tasks: int, telling: Telling) -> "DataFrame":
@@ -60,8 +64,8 @@ def divided(frame: "DataFrame", spread: Spread, tasks: int, telling: Telling) ->
         made = frame.repartitionByRange(tasks, *_columns(frame, spread.sort_by))
     elif spread.buckets is None and not spread.columns and spread.route is None:
         made = frame.coalesce(tasks)
-    elif _tells(frame, spread, telling):
-        made = _by_group(frame, spread, tasks, telling)
+    elif _tells(frame, spread, telling) and (counts := _counts(frame, spread, telling)) is not None:
+        made = _by_group(frame, spread, tasks, telling, counts)
     elif spread.route is not None:
         made = _by_number(frame, spread.route, tasks)
     else:
@@ -88,12 +92,27 @@ def _tells(frame: "DataFrame", spread: Spread, telling: Telling) -> bool:
     return stored in (None, STRING, INT, LONG)
 
 
-def _by_group(frame: "DataFrame", spread: Spread, tasks: int, telling: Telling) -> "DataFrame":
+def _counts(frame: "DataFrame", spread: Spread, telling: Telling) -> "Column | None":
+    """Return how many buckets the partition of each row has; None where Spark cannot tell."""
+    if spread.buckets is None:
+        return F.lit(0)
+    uniform = spread.buckets.uniform
+    if uniform is not None:
+        return F.lit(uniform)
+    if not telling.plain_paths:
+        return None
+    path = path_column(frame, spread.columns, telling.schema, hive=telling.hive)
+    return None if path is None else count_column(path, spread.buckets)
+
+
+def _by_group(
+    frame: "DataFrame", spread: Spread, tasks: int, telling: Telling, counts: "Column"
+) -> "DataFrame":
     places = _partition_columns(frame, spread, hive=telling.hive)
     if spread.buckets is None:
         return frame.repartition(tasks, *places)
     own = [quoted(name) for name in frame.columns]
-    bucket = bucket_column(spread.hash_fields[0], spread.buckets)
+    bucket = bucket_column(spread.hash_fields[0], counts)
     numbered = frame.select(*own, bucket.alias(_BUCKET))
     if tasks > _DEALT:
         return numbered.repartition(tasks, *places, F.col(_BUCKET)).select(*own)
@@ -105,19 +124,21 @@ def _by_group(frame: "DataFrame", spread: Spread, tasks: int, telling: Telling) 
     return numbered.repartition(tasks, slot).select(*own)
 
 
-def bucket_column(field: str, buckets: int) -> "Column":
+def bucket_column(field: str, buckets: "int | Column") -> "Column":
     """Return the bucket of rows whose record key is the bare text of one column.
 
-    Java's own hash, in Hudi's formula. A key that Hudi would take apart (it holds a comma, and
-    the field's name with a colon) makes the query fail with ``ODD_KEY``.
+    ``buckets`` is how many there are, of each row where that differs. Java's own hash, in Hudi's
+    formula. A key that Hudi would take apart (it holds a comma, and the field's name with a
+    colon) makes the query fail with ``ODD_KEY``.
     """
     key = f"cast({quoted(field)} as string)"
     name = _literal(f"{field}:")
     odd = f"instr({key}, ',') > 0 and instr({key}, {name}) > 0"
     hashed = f"java_method('java.util.Objects', 'hashCode', {key})"
-    bucket = f"cast((31 + cast({hashed} as bigint)) & 2147483647 as bigint) % {buckets}"
+    hashed = f"cast((31 + cast({hashed} as bigint)) & 2147483647 as bigint)"
     failure = f"raise_error({_literal(ODD_KEY)})"
-    return F.expr(f"cast(case when {odd} then {failure} else {bucket} end as int)")
+    known = F.expr(f"cast(case when {odd} then {failure} else {hashed} end as bigint)")
+    return (known % buckets).cast("int")
 
 
 def _literal(text: str) -> str:

@@ -55,7 +55,8 @@ def decode_hashing_config(data: bytes, path: str) -> HashingConfig:
     if stored.default_bucket_number < 1:
         raise Corrupt(
             f"{path}: defaultBucketNumber is {stored.default_bucket_number}.",
-            next_step="Every partition needs at least one bucket.",
+            next_step="Hudi's procedure stores that where it is given no bucket_number: call it "
+            "again with one, or write the number of the table's other partitions into the file.",
             path=path,
         )
     return HashingConfig(
@@ -82,6 +83,11 @@ def encode_hashing_config(config: HashingConfig) -> bytes:
 def hashing_config_name(instant: str) -> str:
     """Return the file name of the config that an instant wrote."""
     return f"{instant}.hashing_config"
+
+
+def hashing_config_path(instant: str) -> str:
+    """Return where the config of an instant lies while it may count."""
+    return f"{CONFIGS_FOLDER}/{hashing_config_name(instant)}"
 
 
 def parse_hashing_config_name(name: str) -> str | None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lakewright.interfaces.cli import (
+    buckets,
     going_back,
     locks,
     metadata,
@@ -45,6 +46,7 @@ tables.app.command("log-compact")(services.log_compact)
 app.command("rollback")(going_back.rollback)
 app.command("restore")(going_back.restore)
 app.add_typer(going_back.app, name="savepoint")
+app.add_typer(buckets.app, name="buckets")
 app.add_typer(runner.app, name="services")
 app.command("sql")(sql.sql)
 app.command("locks")(locks.locks)

@@ -59,11 +59,16 @@ def is_plan_only(*, dry_run: bool, apply: bool, output: Output) -> bool:
     return not apply
 
 
-def say_how(context: typer.Context, *, output: Output) -> None:
-    """Print the command that applies what was shown: the one that was given, and ``--apply``."""
+def say_how(context: typer.Context, *, output: Output, verb: tuple[str, str] | None = None) -> None:
+    """Print the command that applies what was shown: the one that was given, and ``--apply``.
+
+    ``verb`` is the word that was given and the one that stands for it in that command.
+    """
     if output is not Output.table:
         return
     words = ["lakewright", *context.command_path.split()[1:]]
+    if verb is not None:
+        words = [verb[1] if word == verb[0] else word for word in words]
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)

@@ -19,7 +19,8 @@ _ORDERING = (
     "hoodie.datasource.write.precombine.field",
     "hoodie.table.precombine.field",
 )
-_TYPE = ("type", "hoodie.datasource.write.table.type", "hoodie.table.type")
+_TYPE = ("type", "table.type", "hoodie.datasource.write.table.type", "hoodie.table.type")
+_INDEX = ("index.type", "hoodie.index.type")
 _VERSION = ("hoodie.write.table.version", "hoodie.table.version")
 _MERGE_MODE = ("hoodie.record.merge.mode", "hoodie.write.record.merge.mode")
 _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
@@ -54,6 +55,7 @@ def create_arguments(statement: CreateTable, columns: Struct) -> dict[str, Any]:
     kind = (_take(rest, _TYPE) or "cow").lower()
     version = _take(rest, _VERSION)
     mode = _take(rest, _MERGE_MODE)
+    index = _take(rest, _INDEX)
     return {
         "schema": sql_columns(columns, statement.partition_by),
         "key": key or None,
@@ -64,6 +66,7 @@ def create_arguments(statement: CreateTable, columns: Struct) -> dict[str, Any]:
         "properties": rest,
         **({"version": _whole(version)} if version is not None else {}),
         **({"merge_mode": mode} if mode is not None else {}),
+        **({"index": index} if index is not None else {}),
     }
 
 

@@ -2,8 +2,10 @@
 
 from sqlglot import exp
 
+from lakewright.index.layout import PARTITION_RULES
 from lakewright.interfaces.sql.names import parts_of, table_name
 from lakewright.interfaces.sql.read_parts import partition_spec, properties, query_text
+from lakewright.interfaces.sql.rule_texts import check_backslashes
 from lakewright.interfaces.sql.statements import (
     AddColumns,
     Alteration,
@@ -38,6 +40,7 @@ def read_create(statement: Piece) -> Statement | None:
         return CreateDatabase(name, bool(tree.args.get("exists")))
     if kind != "TABLE":
         return None
+    check_backslashes(statement, PARTITION_RULES.key)
     if tree.args.get("replace"):
         raise refused(
             "CREATE OR REPLACE TABLE would drop a table without asking.",
@@ -172,7 +175,12 @@ def _alteration(action: exp.Expression, statement: Piece) -> Alteration:
             column = exp.ColumnDef(this=action.this, kind=action.args["dtype"])
             return ChangeType(str(action.this.name), read_column(column))
         case exp.AlterSet():
-            entries = [p for group in action.expressions for p in group.expressions]
+            # SET TBLPROPERTIES (…) comes as a list of lists, the short form SET (…) as a list.
+            groups = ([e] if isinstance(e, exp.EQ) else e.expressions for e in action.expressions)
+            entries = [entry for group in groups for entry in group]
+            if not entries:
+                raise refused("SET sets nothing.", "Write SET TBLPROPERTIES ('key' = 'value').")
+            check_backslashes(statement, PARTITION_RULES.key)
             return SetProperties(properties(entries))
         case exp.DropPartition():
             specs = [partition_spec(part) or {} for part in action.expressions]
@@ -190,7 +198,7 @@ def _alteration(action: exp.Expression, statement: Piece) -> Alteration:
             raise refused(
                 f"ALTER TABLE does not know this change: {statement.text}.",
                 "Allowed: ADD COLUMNS, ALTER COLUMN … TYPE, SET and UNSET TBLPROPERTIES, "
-                "DROP PARTITION.",
+                "SET ('key' = 'value'), DROP PARTITION.",
             )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from sqlglot import TokenType, exp
 
+from lakewright.index.layout import PARTITION_RULES
+from lakewright.interfaces.sql.rule_texts import rules_text
 from lakewright.interfaces.sql.statements import PartitionSpec
 from lakewright.interfaces.sql.text import Piece, refused
 from lakewright.model.errors import LakewrightError
@@ -35,7 +37,7 @@ def constant(tree: exp.Expression) -> Value:
     """Read a constant; a bare word is a text, as in Hudi's CALL and TBLPROPERTIES."""
     if isinstance(tree, exp.Column) and len(tree.parts) == 1:
         return str(tree.this.this)
-    if isinstance(tree, exp.Var):
+    if isinstance(tree, exp.Var | exp.RawString):
         return str(tree.this)
     read: Expression | None
     try:
@@ -75,6 +77,8 @@ def properties(entries: Sequence[exp.Expression]) -> dict[str, str]:
             found[_key(entry.this)] = text_of(constant(entry.args["value"]))
         elif isinstance(entry, exp.EQ):
             found[_key(entry.this)] = text_of(constant(entry.expression))
+    if PARTITION_RULES.key in found:
+        found[PARTITION_RULES.key] = rules_text(found[PARTITION_RULES.key])
     return found
 
 

@@ -4,9 +4,11 @@ from typing import Any
 
 from sqlglot import exp
 
+from lakewright.index.layout import PARTITION_RULES
 from lakewright.interfaces.sql.names import table_name
 from lakewright.interfaces.sql.read_ddl import parse_table
 from lakewright.interfaces.sql.read_parts import constant, partition_spec
+from lakewright.interfaces.sql.rule_texts import check_backslashes
 from lakewright.interfaces.sql.statements import Call, Describe, PartitionSpec, Show
 from lakewright.interfaces.sql.text import Piece, parse_sql, refused
 from lakewright.model.expression.types import Value
@@ -90,6 +92,7 @@ def read_describe(statement: Piece) -> Describe | None:
 
 def read_call(statement: Piece) -> Call:
     """Read CALL [system.]procedure(name => value, …, or values in order)."""
+    check_backslashes(statement, PARTITION_RULES.key)
     tree = parse_sql(f"SELECT {statement.since(1)}")
     called = tree.expressions[0] if isinstance(tree, exp.Select) and tree.expressions else None
     while isinstance(called, exp.Dot):  # CALL system.name(…), as other engines write it

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, assert_never
 import pyarrow as pa
 
 from lakewright.format.arrow.schema import from_arrow_schema
+from lakewright.index.layout import PARTITION_RULES
 from lakewright.interfaces.sql import changing
+from lakewright.interfaces.sql.bucket_rules import set_rules
 from lakewright.interfaces.sql.creating import create_arguments, written_type
 from lakewright.interfaces.sql.procedures.known import find_procedure
 from lakewright.interfaces.sql.querying import Rows, run_query
 from lakewright.interfaces.sql.read import read_statement
+from lakewright.interfaces.sql.rescaling import rescaled
 from lakewright.interfaces.sql.results import NOTHING, Answer, answer, done, table_of, written
 from lakewright.interfaces.sql.showing import describe, open_named, show
 from lakewright.interfaces.sql.statements import (
@@ -90,7 +93,8 @@ def _other(lake: "Lake", text: str) -> Answer:
 def _own(lake: "Lake", statement: Statement) -> pa.Table:
     match statement:
         case Insert():
-            return written(changing.insert(lake, statement))
+            moved = rescaled(lake, statement)
+            return written(changing.insert(lake, statement)) if moved is None else moved
         case Update():
             return written(changing.update(lake, statement))
         case Delete():
@@ -195,6 +199,8 @@ def _alter(lake: "Lake", statement: AlterTable) -> pa.Table:
         case ChangeType(column, field):
             table.widen_column(column, Struct((field,)))
             return done(f"column {column} is {written_type(field.type).lower()} now")
+        case SetProperties(changes, if_exists) if PARTITION_RULES.key in changes:
+            return set_rules(table, changes, if_exists=if_exists)
         case SetProperties(changes, if_exists):
             table.set_properties(changes, if_exists=if_exists)
             return done(f"properties {', '.join(changes)} changed")

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lakewright.interfaces.sql.bucket_rules import described, with_rules
 from lakewright.interfaces.sql.creating import show_create, sql_columns
 from lakewright.interfaces.sql.names import no_table
 from lakewright.interfaces.sql.procedures.known import all_procedures
@@ -61,7 +63,9 @@ def _show_table(table: "Table", statement: Show) -> pa.Table:
         case "TBLPROPERTIES":
             return table_of(_texts("key", "value"), _properties(table, statement.pattern))
         case _:
-            made = {"createtab_stmt": show_create(table.name, table.definition)}
+            definition = table.definition
+            told = replace(definition, properties=with_rules(table, definition.properties))
+            made = {"createtab_stmt": show_create(table.name, told)}
             return table_of(_texts("createtab_stmt"), [made])
 
 
@@ -103,7 +107,7 @@ def _partitions(table: "Table", statement: Show) -> Iterator[Row]:
 
 
 def _properties(table: "Table", key: str | None) -> Iterator[Row]:
-    stored = table.definition.properties
+    stored = with_rules(table, table.definition.properties)
     if key is not None and key not in stored:
         yield {"key": key, "value": f"Table {table.name} does not have property: {key}"}
     for name, value in sorted(stored.items()):
@@ -138,6 +142,7 @@ def _described(table: "Table", statement: Describe) -> Iterator[Row]:
             "Ordering": ", ".join(definition.ordering),
             "Merge Mode": definition.merge_mode.value,
             "Latest Instant": latest.requested if latest is not None else "",
+            **described(table),
         }
         yield from (_line(""), _line("# Detailed Table Information"))
         yield from (_line(name, value) for name, value in facts.items())

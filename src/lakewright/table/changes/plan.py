@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakewright.format.hudi.file_names import base_file, log_file
-from lakewright.format.hudi.metadata.commit import CommitMetadata, WriteStat
+from lakewright.format.hudi.metadata.commit import RESCALED, CommitMetadata, WriteStat
 from lakewright.model.errors import HistoryGone
 from lakewright.model.files import FileGroup, FileGroupId, FileSlice, LogFile
 from lakewright.model.instant import Instant
@@ -60,7 +60,7 @@ def _order(task: ChangeTask) -> tuple[str, str, bool, FileGroupId]:
 def _touches(state: TableState, instants: Sequence[Instant]) -> Mapping[str, list[_Touch]]:
     touches: dict[str, list[_Touch]] = {}
     for instant, body in state.timeline.commits(instants):
-        if body.compacted or body.operation in _MAINTENANCE:
+        if body.compacted or body.operation in _MAINTENANCE or RESCALED in body.extra:
             continue
         for partition, touch in _of_commit(instant, body):
             touches.setdefault(partition, []).append(touch)

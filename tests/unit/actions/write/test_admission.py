@@ -1,15 +1,22 @@
 """Which tables are written here, and what is known of their buckets."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from lakewright.actions.write.admission import admit
 from lakewright.format.hudi.bucket_hash import bucket_of
-from lakewright.index.layout import IndexKind, IndexLayout
-from lakewright.model.errors import Invalid, InvalidOption, Unsupported
+from lakewright.format.hudi.hashing_config import CONFIGS_FOLDER, FIRST_INSTANT
+from lakewright.index.bucket_counts import BucketCounts
+from lakewright.index.hashing_store import HashingStore
+from lakewright.index.layout import RULE_TYPE, IndexKind, IndexLayout
+from lakewright.model.bucket_rules.rules import BucketRules
+from lakewright.model.bucket_rules.text import parse_rules, rules_json
+from lakewright.model.errors import Corrupt, Invalid, InvalidOption, Unsupported
 from lakewright.storage.memory import MemoryStorage
 from lakewright.table.state import open_state
-from support.tiny_tables import TinyTable, at, base_name, parquet_bytes
+from support.tiny_tables import TinyTable, base_name, parquet_bytes
 
 TYPE = "hoodie.index.type"
 COUNT = "hoodie.bucket.index.num.buckets"
@@ -103,8 +110,8 @@ def test_a_weak_store_needs_a_lock() -> None:
 
 def test_the_table_says_what_its_buckets_are() -> None:
     tiny = TinyTable(**{key.replace(".", "__"): value for key, value in BUCKET.items()})
-    assert admitted(tiny) == IndexLayout(IndexKind.BUCKET, 4)
-    assert admitted(tiny, BUCKET) == IndexLayout(IndexKind.BUCKET, 4)
+    assert admitted(tiny) == IndexLayout(IndexKind.BUCKET, BucketCounts.plain(4))
+    assert admitted(tiny, BUCKET) == IndexLayout(IndexKind.BUCKET, BucketCounts.plain(4))
 
 
 @pytest.mark.parametrize("options", [{COUNT: "8"}, {TYPE: "BLOOM"}, {HASH: "dt"}, {HASH: "n"}])
@@ -122,7 +129,9 @@ def test_a_bucket_table_of_another_writer_is_known_by_its_file_ids() -> None:
         admitted(tiny, {TYPE: "BUCKET"})
     with pytest.raises(Unsupported, match="SIMPLE was given"):
         admitted(tiny, {TYPE: "SIMPLE"})
-    assert admitted(tiny, BUCKET) == IndexLayout(IndexKind.BUCKET, 4, stored=False)
+    assert admitted(tiny, BUCKET) == IndexLayout(
+        IndexKind.BUCKET, BucketCounts.plain(4), stored=False
+    )
 
 
 def test_a_lookup_table_does_not_become_a_bucket_table() -> None:
@@ -145,18 +154,109 @@ def test_a_number_of_buckets_is_compared_with_stored_keys(
     class Footer:
         key_range = ("a", "a")
 
-    monkeypatch.setattr("lakewright.actions.write.admission.read_footer", lambda *_: Footer)
-    assert admitted(tiny, BUCKET).buckets == 4
+    monkeypatch.setattr("lakewright.actions.write.bucket_admission.read_footer", lambda *_: Footer)
+    assert admitted(tiny, BUCKET).buckets == BucketCounts.plain(4)
     wrong = next(n for n in range(5, 99) if int(bucket_of(pa.array(["a"]), ["id"], n)[0]) != right)
     with pytest.raises(Invalid, match="belongs to bucket"):
         admitted(tiny, {**BUCKET, COUNT: str(wrong)})
 
 
-def test_partition_level_buckets_are_refused() -> None:
+EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
+RULES = parse_rules("^dt=2,8;^dt=3,2", 4)
+NO_INDEX = {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+
+
+def with_rules(rules: BucketRules = RULES, group: str | None = None, **more: str) -> TinyTable:
+    tiny = TinyTable(**more) if group is None else with_file(group, **more)
+    HashingStore(tiny.storage).write_config(FIRST_INSTANT, rules, {})
+    return tiny
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_table_with_rules_needs_no_number(stored: bool) -> None:
+    layout = admitted(with_rules(**({"hoodie__index__type": "BUCKET"} if stored else {})))
+    assert layout == IndexLayout(
+        IndexKind.BUCKET, BucketCounts(RULES, {}, FIRST_INSTANT), stored=stored
+    )
+    assert layout.buckets is not None
+    assert layout.buckets.numbers_of(["dt=1", "dt=2", "dt=3"]) == [4, 8, 2]
+
+
+def test_rules_of_another_writer_are_known_whatever_the_properties_say() -> None:
+    tiny = with_rules(group="00000003-aaaa")
+    assert admitted(tiny).buckets == BucketCounts(RULES, {}, FIRST_INSTANT)
+    with pytest.raises(Invalid, match="SIMPLE was given"):
+        admitted(tiny, {TYPE: "SIMPLE"})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {COUNT: "4"},
+        {TYPE: "BUCKET"},
+        {EXPRESSIONS: "^dt=2,8;^dt=3,2"},
+        {EXPRESSIONS: "^dt=2,8;^dt=3,2", COUNT: "4", RULE_TYPE.key: "regex"},
+        {EXPRESSIONS: rules_json(RULES)},
+    ],
+)
+def test_options_that_repeat_the_rules_are_no_wish(options: dict[str, str]) -> None:
+    assert admitted(with_rules(), options).buckets == BucketCounts(RULES, {}, FIRST_INSTANT)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {COUNT: "8"},
+        {EXPRESSIONS: "^dt=2,8"},
+        {EXPRESSIONS: "^dt=3,2;^dt=2,8"},
+        {EXPRESSIONS: "^dt=2,8;^dt=3,2", COUNT: "5"},
+        {EXPRESSIONS: rules_json(replace(RULES, default=5))},
+        {EXPRESSIONS: "{"},
+        {EXPRESSIONS: "^dt=2,8;^dt=3,2", RULE_TYPE.key: "range"},
+        {HASH: "dt"},
+    ],
+)
+def test_options_that_contradict_the_rules(options: dict[str, str]) -> None:
+    with pytest.raises((Invalid, InvalidOption)):
+        admitted(with_rules(), options)
+
+
+def test_an_upgraded_table_may_be_given_its_first_number() -> None:
+    tiny = with_rules(**{key.replace(".", "__"): v for key, v in {**BUCKET, COUNT: "9"}.items()})
+    assert admitted(tiny, {COUNT: "9"}).buckets == BucketCounts(RULES, {}, FIRST_INSTANT)
+    with pytest.raises(Invalid, match="where its rules say nothing else, but 8 was given"):
+        admitted(tiny, {COUNT: "8"})
+
+
+def test_a_write_does_not_give_rules_to_a_table() -> None:
     tiny = TinyTable(**{key.replace(".", "__"): value for key, value in BUCKET.items()})
-    folder = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
-    tiny.storage.write(f"{folder}/{at(1)}.hashing_config", b"{}")
-    with pytest.raises(Unsupported, match="partition-level"):
+    with pytest.raises(Invalid, match=r"buckets\.set\(rules\)"):
+        admitted(tiny, {EXPRESSIONS: "^dt=2,8"})
+
+
+def test_consistent_hashing_is_refused_beside_rules() -> None:
+    with pytest.raises(Unsupported, match="fixed number"):
+        admitted(with_rules(), NO_INDEX)
+
+
+def test_hash_fields_that_are_not_stored_are_compared_with_stored_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = int(bucket_of(pa.array(["a"]), ["id"], 4)[0])
+
+    class Footer:
+        key_range = ("a", "a")
+
+    monkeypatch.setattr("lakewright.actions.write.bucket_admission.read_footer", lambda *_: Footer)
+    assert not admitted(with_rules(group=f"{right:08d}-aaaa")).stored
+    with pytest.raises(Invalid, match=r"with 4 buckets .* belongs to bucket"):
+        admitted(with_rules(group=f"{(right + 1) % 4:08d}-aaaa"))
+
+
+def test_a_config_that_cannot_be_read_stops_a_write() -> None:
+    tiny = TinyTable(**{key.replace(".", "__"): value for key, value in BUCKET.items()})
+    tiny.storage.write(f"{CONFIGS_FOLDER}/{FIRST_INSTANT}.hashing_config", b"{}")
+    with pytest.raises(Corrupt, match="hashing_config"):
         admitted(tiny)
 
 

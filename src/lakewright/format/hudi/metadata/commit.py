@@ -25,6 +25,10 @@ from lakewright.format.hudi.metadata.shapes import (
     versioned,
 )
 
+#: In the extra metadata of an overwrite that moved rows to other buckets and changed none: the
+#: instant of the hashing config that the buckets had before.
+RESCALED = "lakewright.rescaled-from"
+
 
 @dataclass(frozen=True, slots=True)
 class RuntimeStats:

@@ -65,12 +65,20 @@ class ClusteringPlan:
 
 @dataclass(frozen=True, slots=True)
 class ReplacePlan:
-    """The body of a requested replace commit; all empty unless it is a clustering."""
+    """The body of a requested replace commit; all empty unless it names slices that it rewrites."""
 
     operation: str | None = None
     clustering: ClusteringPlan | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
     version: int | None = None
+
+    @property
+    def is_service(self) -> bool:
+        """Whether it is a clustering, which any process may carry out.
+
+        An overwrite that moves rows names its slices in the same form, and is its writer's alone.
+        """
+        return self.clustering is not None and self.operation != "INSERT_OVERWRITE"
 
 
 _TEXT = Nullable(STRING, null_is="", writes_null=False)

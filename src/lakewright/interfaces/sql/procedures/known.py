@@ -6,7 +6,16 @@ from importlib import import_module
 from lakewright.interfaces.sql.procedures.registry import REGISTRY, Procedure
 
 #: Modules whose import declares procedures.
-_MODULES = ("reading", "commits", "services", "clustering", "cleans", "going_back", "upgrading")
+_MODULES = (
+    "reading",
+    "commits",
+    "services",
+    "clustering",
+    "cleans",
+    "going_back",
+    "upgrading",
+    "buckets",
+)
 
 
 def all_procedures() -> Iterator[Procedure]:

@@ -1,0 +1,1 @@
+"""The bucket index: rules and counts, rescaling, advice, checks and repair."""

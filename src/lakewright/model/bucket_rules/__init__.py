@@ -1,0 +1,1 @@
+"""Rules that say how many buckets a partition has."""

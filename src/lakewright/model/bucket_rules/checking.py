@@ -1,0 +1,172 @@
+"""What is checked when rules are set: what is refused, and what is worth a warning."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lakewright.model.bucket_rules.automaton import Graph
+from lakewright.model.bucket_rules.comparing import common_text, deciding
+from lakewright.model.bucket_rules.java_pattern import pattern_of
+from lakewright.model.bucket_rules.pattern_text import abridged
+from lakewright.model.bucket_rules.pattern_tree import Place
+from lakewright.model.bucket_rules.rules import BucketRule
+from lakewright.model.bucket_rules.runaway import runs_away
+from lakewright.model.errors import InvalidExpression
+
+#: Partitions that are looked at, evenly taken from all.
+SAMPLE = 2_000
+#: Rules of which each pair is compared; and the effort of all of these.
+COMPARED = 50
+#: Pairs that are told one by one.
+MOST_TOLD = 10
+_PAIR_STEPS = 3_000
+_ALL_STEPS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A rule with the pattern that shipped Hudi gets, and its place among the rules from 1."""
+
+    number: int
+    rule: BucketRule
+    pattern: str
+
+    @property
+    def graph(self) -> Graph:
+        """The automaton of the pattern."""
+        return pattern_of(self.pattern).graph
+
+    def __str__(self) -> str:
+        return f"Rule {self.number}, {abridged(self.rule.expression)},"
+
+
+def refuse_runaway(rule: BucketRule, pattern: str) -> None:
+    """Raise ``InvalidExpression`` where the pattern of a rule can keep Java busy without end."""
+    why = runs_away(pattern)
+    if why is not None:
+        raise InvalidExpression(
+            f"The rule {abridged(rule.expression)} would run away in Hudi, which tries one way "
+            f"after the other: {why}.",
+            next_step=(
+                "Let each text have one way through the pattern: no quantifier on a group that "
+                "ends in a quantifier of the same characters, and [^/]* rather than .* between "
+                "the levels of a path."
+            ),
+            expression=rule.expression,
+        )
+
+
+def warnings_of(read: Sequence[Read], partitions: Iterable[str]) -> tuple[str, ...]:
+    """Return what may surprise: rules that never decide, and rules that meet on the same paths."""
+    known = list(partitions)
+    sample = known[:: max(1, len(known) // SAMPLE)]
+    matched = {path: _matching(read, path) for path in sample}
+    never = _never_deciding(read)
+    warnings = [_say_never(rule) for rule in read if rule.number in never]
+    warnings += _overlaps(read, never, matched)
+    warnings += _hidden(read, never, matched)
+    warnings += _word_edges(read, sample)
+    return tuple(warnings)
+
+
+def _matching(read: Sequence[Read], path: str) -> list[Read]:
+    return [rule for rule in read if pattern_of(rule.pattern).find(path)]
+
+
+def _say_never(rule: Read) -> str:
+    if deciding([rule.graph]) == {}:
+        return f"{rule} matches no path."
+    return f"{rule} never decides: the rules in front of it match every path that it matches."
+
+
+def _never_deciding(read: Sequence[Read]) -> set[int]:
+    """Return the numbers of the rules that provably never decide."""
+    found = deciding([rule.graph for rule in read])
+    if found is not None:
+        return {rule.number for index, rule in enumerate(read) if index not in found}
+    never: set[int] = set()
+    steps = _ALL_STEPS
+    for index, rule in enumerate(read):
+        for earlier in read[:index]:
+            if earlier.number in never or steps < 0:
+                continue
+            if earlier.pattern != rule.pattern:
+                steps -= _PAIR_STEPS
+                found = deciding([earlier.graph, rule.graph], steps=_PAIR_STEPS)
+            else:
+                found = {}
+            if found is not None and 1 not in found:
+                never.add(rule.number)
+                break
+    return never
+
+
+def _overlaps(read: Sequence[Read], never: set[int], matched: dict[str, list[Read]]) -> list[str]:
+    """Return a sentence for each two rules of different numbers that match the same path."""
+    examples: dict[tuple[int, int], str] = {}
+    for path, rules in matched.items():
+        for index, one in enumerate(rules):
+            for other in rules[index + 1 :]:
+                examples.setdefault((one.number, other.number), path)
+    steps = _ALL_STEPS
+    warnings = []
+    for index, one in enumerate(read[:COMPARED]):
+        for other in read[index + 1 : COMPARED]:
+            if one.rule.buckets == other.rule.buckets or {one.number, other.number} & never:
+                continue
+            example = examples.get((one.number, other.number))
+            if example is None and steps > 0:
+                steps -= _PAIR_STEPS
+                example = _likely_overlap(one.graph, other.graph)
+            if example is not None:
+                warnings.append(
+                    f"Rules {one.number} and {other.number}, {abridged(one.rule.expression)} "
+                    f"and {abridged(other.rule.expression)}, both match paths such as "
+                    f"{example!r}: the first decides, and its number is {one.rule.buckets}."
+                )
+    more = len(warnings) - MOST_TOLD
+    if more > 0:
+        warnings[MOST_TOLD:] = [f"{more} more pairs of rules match the same paths."]
+    return warnings
+
+
+def _likely_overlap(one: Graph, other: Graph) -> str | None:
+    """Return a path on which two patterns meet, unless they merely stand side by side there.
+
+    Most patterns can be found anywhere, so that some text holds what both look for. What shares
+    a quarter of its characters is more than chance.
+    """
+    both = common_text(one, other, steps=_PAIR_STEPS)
+    alone = [deciding([graph], steps=_PAIR_STEPS) for graph in (one, other)]
+    if both is None:
+        return None
+    shortest = sum(len(found[0]) if found else 0 for found in alone)
+    return both if 4 * len(both) <= 3 * shortest or not both else None
+
+
+def _hidden(read: Sequence[Read], never: set[int], matched: dict[str, list[Read]]) -> list[str]:
+    """Return a sentence for each rule that decides for no partition of those that it matches."""
+    first = {rules[0].number for rules in matched.values() if rules}
+    counts: dict[int, int] = {}
+    for rules in matched.values():
+        for rule in rules:
+            counts[rule.number] = counts.get(rule.number, 0) + 1
+    return [
+        f"{rule} matches {counts[rule.number]} of the partitions looked at and decides for none: "
+        "rules in front of it match them too."
+        for rule in read
+        if rule.number in counts and rule.number not in first and rule.number not in never
+    ]
+
+
+def _word_edges(read: Sequence[Read], sample: Sequence[str]) -> list[str]:
+    """Return a sentence for each rule whose meaning depends on the release of Java."""
+    foreign = next((path for path in sample if not path.isascii()), None)
+    if foreign is None:
+        return []
+    places = {Place.WORD_EDGE, Place.NO_WORD_EDGE}
+    return [
+        f"{rule} uses \\b or \\B, which see other words in paths such as {foreign!r} from Java 19 "
+        "on: write the characters around the word instead."
+        for rule in read
+        if rule.graph.places() & places
+    ]

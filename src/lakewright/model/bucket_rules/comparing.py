@@ -1,0 +1,59 @@
+"""Compares patterns: which are never the first to be found, and which meet on the same paths.
+
+Texts with line terminators are left out: no path has them, and ``$`` and ``.`` do not like them.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+from lakewright.model.bucket_rules.automaton import Finder, Graph
+
+#: Steps of one comparison, after which it ends without an answer.
+MOST_STEPS = 20_000
+
+
+def deciding(graphs: Sequence[Graph], *, steps: int = MOST_STEPS) -> dict[int, str] | None:
+    """Return the patterns that are the first to be found in some text, with that text.
+
+    The text is a shortest one. What is not in the answer is never first. None where ``steps`` did
+    not suffice to know.
+    """
+    finder = Finder(graphs)
+    found: dict[int, str] = {}
+    seen = {id(finder.begin())}
+    todo = deque([(finder.begin(), "")])
+    alphabet = finder.alphabet()
+    while todo and len(found) <= len(graphs):
+        state, text = todo.popleft()
+        found.setdefault(finder.end(state), text)
+        steps -= len(alphabet)
+        if steps < 0:
+            return None
+        for char in alphabet:
+            after = state[char]
+            if id(after) not in seen:
+                seen.add(id(after))
+                todo.append((after, text + char))
+    found.pop(-1, None)
+    return found
+
+
+def common_text(one: Graph, other: Graph, *, steps: int = MOST_STEPS) -> str | None:
+    """Return a shortest text in which both patterns are found; None where none is known."""
+    # The second finder alone would stop at the first pattern; so each has its own.
+    finders = (Finder((one,)), Finder((other,)))
+    alphabet = sorted(Finder((one, other)).alphabet())
+    begin = (finders[0].begin(), finders[1].begin())
+    seen = {(id(begin[0]), id(begin[1]))}
+    todo = deque([(*begin, "")])
+    while todo and steps >= 0:
+        left, right, text = todo.popleft()
+        if finders[0].end(left) == 0 and finders[1].end(right) == 0:
+            return text
+        steps -= len(alphabet)
+        for char in alphabet:
+            after = (left[char], right[char])
+            if (id(after[0]), id(after[1])) not in seen:
+                seen.add((id(after[0]), id(after[1])))
+                todo.append((*after, text + char))
+    return None
