@@ -3,6 +3,7 @@
 import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -30,6 +31,7 @@ from lakewright.engine.spark.schema import from_spark_schema
 from lakewright.engine.spark.session import ensure_workers, parallelism, setting
 from lakewright.engine.spark.tagging import NewKeys, Sizing, Slots, plan_slots, tagged
 from lakewright.engine.spark.tasks import bundle_count, pack_tasks
+from lakewright.engine.spark.watching import TaskWatcher, watched
 from lakewright.engine.spark.workers import in_worker
 from lakewright.engine.spark.write_worker import ItemsJob, StreamJob
 from lakewright.format.arrow.schema import to_arrow_schema
@@ -53,13 +55,17 @@ _LISTING = 1 << 20
 class SparkExecutor:
     """Runs tasks on the workers of a session, classic or Connect; rows are DataFrames.
 
-    ``options`` are those of the write.
+    ``options`` are those of the write; ``told`` hears how far the tasks are.
     """
 
     def __init__(
-        self, spark: "SparkSession", options: Mapping[str, str] = MappingProxyType({})
+        self,
+        spark: "SparkSession",
+        options: Mapping[str, str] = MappingProxyType({}),
+        told: TaskWatcher | None = None,
     ) -> None:
         self._spark = spark
+        self._told = told
         self._options = options
         self._driver_work = DRIVER_WORK.read(options)
         self._width = parallelism(spark)
@@ -110,7 +116,7 @@ class SparkExecutor:
             frame = self._spark.createDataFrame(rows, "slot int, bundle binary")
             source = frame.repartition(count, "slot").select("bundle")
             run = in_worker("write_worker", "run_items", packed)
-        return answers(source, run)
+        return answers(source, run, self._told)
 
     def stream(
         self,
@@ -134,14 +140,15 @@ class SparkExecutor:
         if isinstance(shared, WriteSpec):
             telling = Telling(hive=shared.config.hive_style, schema=shared.schema)
         try:
-            yield from answers(divided(rows, spread, tasks, telling), run)
+            yield from answers(divided(rows, spread, tasks, telling), run, self._told)
         except Exception as error:
             if ODD_KEY not in str(error) or spread.route is None:
                 raise
             log.info("a key holds its own field's name: buckets are computed by workers")
         else:
             return
-        yield from answers(divided(rows, spread, tasks, replace(telling, by_hash=False)), run)
+        by_workers = divided(rows, spread, tasks, replace(telling, by_hash=False))
+        yield from answers(by_workers, run, self._told)
 
     def _looked_up(
         self,
@@ -155,10 +162,14 @@ class SparkExecutor:
         def places(sizing: Sizing, items: Sequence[NewKeys]) -> Iterator[Slots]:
             return self.map(plan_slots, sizing, items, size=lambda _: _LISTING)
 
-        with tagged(rows, spec, places, tasks) as routed:
+        with ExitStack() as kept:
+            with watched(self._spark, self._told):
+                routed = kept.enter_context(tagged(rows, spec, places, tasks))
             schema = to_arrow_schema(from_spark_schema(routed.schema))
-            job = pack_job(StreamJob(function, spec, schema))
-            yield from answers(routed, in_worker("write_worker", "run_stream", job))
+            run = in_worker(
+                "write_worker", "run_stream", pack_job(StreamJob(function, spec, schema))
+            )
+            yield from answers(routed, run, self._told)
 
     def _tasks(self, rows: "DataFrame") -> int:
         """Return how many tasks rows are worth."""
