@@ -27,7 +27,7 @@ from lakewright.actions.services.plan import ServicePlan
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.tasks.cluster_order import LAYOUT, SORT_COLUMNS
 from lakewright.api.engines import service_engine
-from lakewright.api.progress import watch
+from lakewright.api.progress import task_watcher, watch
 from lakewright.model.errors import Invalid, NotFound
 from lakewright.model.instant import Action, Instant, State, is_instant_time
 from lakewright.model.options import check_options
@@ -293,7 +293,7 @@ class Maintainable:
             yield Servicing(
                 self._name,
                 state,
-                service_engine(settings, self._spark),
+                service_engine(settings, self._spark, task_watcher(progress)),
                 StorageCommitter(state.storage, state.config, settings),
                 StorageUpkeep(state.storage, state.config, settings),
                 settings,

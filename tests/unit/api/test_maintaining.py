@@ -172,7 +172,7 @@ def test_a_partition_that_is_not_there_is_told() -> None:
     table = served_table()
     verbs = (table.schedule_compaction, table.schedule_log_compaction, table.schedule_clustering)
     for verb in (*verbs, table.compact, table.log_compact, table.cluster):
-        with pytest.raises(NotFound, match=r"no partition 'x'.*such as 'p=x'"):
+        with pytest.raises(NotFound, match=r"no partition 'x'.*such as 'p=[xy]'"):
             verb(partitions=["p=y", "x"])
     assert table.schedule_compaction(partitions=["p=y"]) is not None
 

@@ -13,6 +13,7 @@ from lakewright.interfaces.cli import (
     locks,
     metadata,
     runner,
+    served,
     services,
     sql,
     tables,
@@ -45,6 +46,7 @@ tables.app.command("log-compact")(services.log_compact)
 app.command("rollback")(going_back.rollback)
 app.command("restore")(going_back.restore)
 app.add_typer(going_back.app, name="savepoint")
+runner.app.command("list")(served.list_)
 app.add_typer(runner.app, name="services")
 app.command("sql")(sql.sql)
 app.command("locks")(locks.locks)
