@@ -133,7 +133,7 @@ class SparkExecutor:
         if spread.buckets is not None or spread.lookup:
             # Few rows may touch many files: what is rewritten is not in the estimate.
             tasks = max(tasks, 2 * self._width)
-        if spread.lookup and isinstance(shared, WriteSpec) and not shared.layout.kind.is_global:
+        if spread.lookup and isinstance(shared, WriteSpec) and _stays_in_place(shared):
             yield from self._looked_up(cast("Any", function), shared, rows, tasks)
             return
         telling = Telling()
@@ -185,3 +185,8 @@ class SparkExecutor:
         if self._estimates is None or self._estimates[0] is not rows:
             self._estimates = (rows, estimate(rows))
         return self._estimates[1]
+
+
+def _stays_in_place(spec: WriteSpec) -> bool:
+    """Whether no key can lie in another partition than the one that its row names."""
+    return not (spec.layout.kind.is_global and spec.config.partition_fields)
