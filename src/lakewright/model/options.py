@@ -143,7 +143,7 @@ def _check_keys(keys: Iterable[str]) -> None:
 def _calls_of_ours() -> int:
     """Return how many calls lie between a warning and the line of the user that it is about."""
     package = __name__.partition(".")[0]
-    frame, depth = sys._getframe(1), 1  # noqa: SLF001 - the one way to see who called
+    frame, depth = sys._getframe(1), 1
     while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith(
         f"{package}."
     ):
