@@ -172,7 +172,7 @@ def spliced(data: bytes) -> None:
     footer = data[max(len(data) - 8 - length, 0) : -8]
     made = SpliceSource("f", footer, len(data), lambda: io.BytesIO(data))
     with suppress(LakewrightError):
-        if why_apart([footer], OneValue("_hoodie_file_name", "")) is None:
+        if why_apart([made], OneValue("_hoodie_file_name", "")) is None:
             splice(io.BytesIO(), [made], OneValue("_hoodie_file_name", "new"), dict)
 
 

@@ -37,6 +37,7 @@ def run(script: str, *arguments: str) -> object:
 
 def test_the_executor_over_connect() -> None:
     assert run("connect_executor.py") == {
+        "told": [True, 4, True],
         "few": [10, "2020-01-02 08:04:05+00:00", list(range(10))],
         "same": True,
         "many": True,

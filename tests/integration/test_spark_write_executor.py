@@ -62,6 +62,20 @@ def test_large_work_goes_to_workers(spark: Any, carried: bool) -> None:
         assert made[1].equals(items[made[2].task])
 
 
+def test_tasks_are_told_of_while_they_run(spark: Any) -> None:
+    told: list[tuple[int, int]] = []
+    items = list(range(4))
+    # Four tasks of two seconds, two at a time.
+    options = {**TASKS, "lakewright.spark.task-bytes": str(1 << 20)}
+    executor = SparkExecutor(spark, options, lambda done, known: told.append((done, known)))
+    made = executor.map(spark_tasks.take_time, 2.0, items, size=sized)
+    assert sorted(made) == items
+    assert (0, 4) in told
+    assert {done for done, _ in told} & {1, 2, 3}
+    assert {known for _, known in told} == {4}
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+
+
 def test_arrays_travel_cut(spark: Any) -> None:
     whole = pa.array([f"key {n}" for n in range(100_000)])
     items = [(whole.slice(5, 2), pa.chunked_array([whole.slice(1, 1)]), None)]

@@ -9,6 +9,9 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 import lakewright as lw
+from lakewright.actions.executor import Spread
+from lakewright.engine.spark import executor
+from lakewright.engine.spark.routing import divided
 from lakewright.model.errors import Invalid
 
 pytestmark = pytest.mark.spark
@@ -28,6 +31,11 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "bucket-mor": {"type": "MERGE_ON_READ", "buckets": 3, "partition_by": ["day"]},
     "lookup-cow": {"type": "COPY_ON_WRITE", "partition_by": ["day"]},
     "lookup-mor-flat": {"type": "MERGE_ON_READ"},
+    # Unique over all partitions, of which there is one: found by a join, in many tasks.
+    "global-cow-flat": {
+        "type": "COPY_ON_WRITE",
+        "properties": {"hoodie.index.type": "GLOBAL_SIMPLE"},
+    },
 }
 
 
@@ -44,10 +52,25 @@ def stored(table: lw.Table) -> dict[str, tuple[Any, ...]]:
 
 @pytest.mark.parametrize(
     ("layout", "way"),
-    [(x, way) for x in LAYOUTS for way in WAYS if way != "tasks" or x.startswith("bucket")],
+    [
+        (layout, way)
+        for layout in LAYOUTS
+        for way in WAYS
+        if (way != "tasks" or layout.startswith("bucket"))
+        and (way == "shuffle" or not layout.startswith("global"))
+    ],
 )
-def test_a_history(spark: Any, tmp_path: Path, layout: str, way: str) -> None:
+def test_a_history(
+    spark: Any, tmp_path: Path, layout: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = WAYS[way]
+    spreads: list[Spread] = []
+
+    def recorded(frame: Any, spread: Spread, *rest: Any) -> Any:
+        spreads.append(spread)
+        return divided(frame, spread, *rest)
+
+    monkeypatch.setattr(executor, "divided", recorded)
     table = lw.create_table(
         tmp_path / "t", schema=SCHEMA, key="key", order_by="ts", **LAYOUTS[layout]
     )
@@ -85,6 +108,7 @@ def test_a_history(spark: Any, tmp_path: Path, layout: str, way: str) -> None:
     assert caught.value.facts["count"] in (1, 2)
     assert stored(table) == model
     assert table.fsck(deep=True).ok
+    assert not any(spread.together for spread in spreads)
 
 
 def test_new_keys_fill_small_files(spark: Any, tmp_path: Path) -> None:
@@ -220,3 +244,42 @@ def test_changes_are_kept_by_tasks(spark: Any, tmp_path: Path, way: str) -> None
         key: ("u" if key in old else "i", old.get(key), row) for key, row in new.items()
     }
     assert [*(tmp_path / "t").rglob(".*.cdc")]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("way", ["driver", "shuffle"])
+def test_a_merge_into_a_table_that_makes_its_keys(
+    spark: Any, tmp_path: Path, kind: str, way: str
+) -> None:
+    """Matched rows keep the keys that were made for them; rows that are added get new ones."""
+    table = lw.create_table(
+        tmp_path / "t", schema=SCHEMA, key=None, partition_by="day", order_by="ts", type=kind
+    )
+    table.insert(spark.createDataFrame(list(rows(0, 60, "first", 5).values()), DDL))
+    before = {row["key"]: row["_hoodie_record_key"] for row in _with_meta(table)}
+    source = {**rows(40, 50, "second", 6), **rows(50, 55, "gone", 6), **rows(60, 90, "new", 6)}
+    done = table.merge(
+        spark.createDataFrame(list(source.values()), DDL).repartition(3),
+        on="t.key = s.key",
+        when_matched=[
+            {"delete": True, "where": "s.said = 'gone'"},
+            {"set": {"said": "s.said", "ts": "s.ts"}},
+        ],
+        when_not_matched="insert",
+        options=WAYS[way],
+    )
+    model = {**rows(0, 60, "first", 5), **source}
+    model = {key: row for key, row in model.items() if row[-1] != "gone"}
+    assert stored(table) == model
+    assert done.inserted == 30
+    after = {row["key"]: row["_hoodie_record_key"] for row in _with_meta(table)}
+    assert len(set(after.values())) == len(model)
+    assert {key: made for key, made in after.items() if key in before} == {
+        key: made for key, made in before.items() if key in model
+    }
+    assert table.fsck(deep=True).ok
+
+
+def _with_meta(table: lw.Table) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table.scan(meta=True).to_arrow().to_pylist()
+    return found

@@ -58,7 +58,12 @@ def found(spark: SparkSession) -> dict[str, object]:
         )
         made = list(tasks.stream(spark_tasks.census, ("day",), frame, spread))
         groups[name] = sum(count for _, _, count in made)
+    told: list[tuple[int, int]] = []
+    options = {"lakewright.write.driver-work": "0", "lakewright.spark.task-bytes": str(1 << 20)}
+    watched = SparkExecutor(spark, options, lambda done, known: told.append((done, known)))
+    list(watched.map(spark_tasks.take_time, 2.0, range(4), size=lambda _: 1 << 20))
     return {
+        "told": [max(done for done, _ in told) > 0, max(known for _, known in told), len(told) > 1],
         "few": [rows.num_rows, str(rows["at"][0].as_py()), rows["id"].to_pylist()],
         "same": counted.equals(rows),
         "many": SparkExecutor(spark).few(exploded, 1 << 20) is None,

@@ -19,6 +19,12 @@ def describe(shared: str, item: Any, attempt: Attempt) -> tuple[str, Any, Attemp
     return shared, item, attempt, os.getpid()
 
 
+def take_time(shared: float, item: int, attempt: Attempt) -> int:
+    """Be busy for so many seconds."""
+    time.sleep(shared)
+    return item
+
+
 def refuse(shared: str, item: int, attempt: Attempt) -> int:
     if item == 3:
         raise Invalid(f"item {item} is odd.", next_step="Give another.", item=item)

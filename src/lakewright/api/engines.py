@@ -1,7 +1,7 @@
 """Which engine carries out a write."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -25,6 +25,8 @@ from lakewright.table.state import TableState
 
 if TYPE_CHECKING:
     from lakewright.engine.spark.names import SparkSession
+
+TaskWatcher: TypeAlias = Callable[[int, int], None]
 
 
 class SessionExecutor:
@@ -75,31 +77,39 @@ def choose_engine(
     *,
     session: "SparkSession | None",
     makes: "SparkSession | None" = None,
+    told: TaskWatcher | None = None,
 ) -> tuple[Executor[Any], Any]:
     """Return the engine of a write, and its rows in the form that this engine takes.
 
     A Spark DataFrame is written by its session, and so is what the session ``makes``; other rows
-    are taken by this process, which leaves files to ``session`` where the table has one.
+    are taken by this process, which leaves files to ``session`` where the table has one. ``told``
+    hears of Spark's tasks, how many are done and how many there are.
     """
     options = write_options(state, request)
     if makes is not None or (rows is not None and is_spark_frame(rows)):
         frame: Any = rows
-        return _on_spark(makes or frame.sparkSession, options), frame
+        return _on_spark(makes or frame.sparkSession, options, told), frame
     # A change makes its rows anew for every attempt.
     once = not request.retry or request.change is not None
     local = LocalExecutor(options, once=once)
     given = None if rows is None else arrow_rows(rows, stored_schema(state))
     if session is None:
         return local, given
-    return SessionExecutor(local, _on_spark(session, options)), given
+    return SessionExecutor(local, _on_spark(session, options, told)), given
 
 
-def service_engine(options: Mapping[str, str], session: "SparkSession | None") -> Executor[Any]:
+def service_engine(
+    options: Mapping[str, str],
+    session: "SparkSession | None",
+    told: TaskWatcher | None = None,
+) -> Executor[Any]:
     """Return the engine of a table service: the session's, else this process."""
-    return LocalExecutor(options) if session is None else _on_spark(session, options)
+    return LocalExecutor(options) if session is None else _on_spark(session, options, told)
 
 
-def _on_spark(session: "SparkSession", options: Mapping[str, str]) -> Executor[Any]:
+def _on_spark(
+    session: "SparkSession", options: Mapping[str, str], told: TaskWatcher | None
+) -> Executor[Any]:
     from lakewright.engine.spark.executor import SparkExecutor
 
-    return SparkExecutor(session, options)
+    return SparkExecutor(session, options, told)

@@ -27,12 +27,13 @@ from lakewright.actions.services.plan import ServicePlan
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.tasks.cluster_order import LAYOUT, SORT_COLUMNS
 from lakewright.api.engines import service_engine
-from lakewright.api.progress import watch
-from lakewright.model.errors import Invalid
+from lakewright.api.progress import task_watcher, watch
+from lakewright.model.errors import Invalid, NotFound
 from lakewright.model.instant import Action, Instant, State, is_instant_time
 from lakewright.model.options import check_options
 from lakewright.model.services import Service, ServiceResult
 from lakewright.storage.port import Storage
+from lakewright.table.file_index import FileIndex
 from lakewright.table.state import open_state
 from lakewright.timeline.storage_committer import StorageCommitter
 from lakewright.timeline.storage_upkeep import StorageUpkeep
@@ -86,6 +87,7 @@ class Maintainable:
         megabytes one plan reads and writes at most.
         """
         with self._servicing(_compacting(options, strategy, target_io)) as work:
+            _check_partitions(work, partitions)
             return schedule_compaction(
                 work, partitions=partitions, instant=instant, dry_run=dry_run
             )
@@ -124,6 +126,7 @@ class Maintainable:
     ) -> ServicePlan | None:
         """Plan to merge the logs of slices that have many into one log each."""
         with self._servicing(options) as work:
+            _check_partitions(work, partitions)
             return schedule_log_compaction(
                 work, partitions=partitions, instant=instant, dry_run=dry_run
             )
@@ -163,6 +166,7 @@ class Maintainable:
         """
         given = _clustering(options, sort_by, layout, target_size, small_file)
         with self._servicing(given) as work:
+            _check_partitions(work, partitions)
             return schedule_clustering(
                 work, partitions=partitions, instant=instant, dry_run=dry_run
             )
@@ -289,7 +293,7 @@ class Maintainable:
             yield Servicing(
                 self._name,
                 state,
-                service_engine(settings, self._spark),
+                service_engine(settings, self._spark, task_watcher(progress)),
                 StorageCommitter(state.storage, state.config, settings),
                 StorageUpkeep(state.storage, state.config, settings),
                 settings,
@@ -358,11 +362,25 @@ def _carried_out(
     """Carry out a plan; one that ``given`` keywords ask for is made first."""
     waiting = _given(plan, service, given)
     if waiting is None and _any(given):
+        _check_partitions(work, given["partitions"])
         made = schedule(work, partitions=given["partitions"], instant=given["instant"])
         if made is None:
             return ServiceResult(service, None)
         waiting = made.instant
     return run(work, waiting)
+
+
+def _check_partitions(work: Servicing, partitions: Sequence[str] | None) -> None:
+    """Refuse a name that is no partition: a plan for it would look as if nothing were to do."""
+    for name in partitions or ():
+        if next(iter(work.state.storage.list(name, stats=False)), None) is None:
+            known = next(FileIndex(work.state).partitions(), None)
+            such = f", such as {known.path!r}" if known is not None and known.path else ""
+            raise NotFound(
+                f"{work.name} has no partition {name!r}.",
+                next_step=f"Partitions are named by their paths{such}.",
+                partition=name,
+            )
 
 
 def _any(given: Mapping[str, object]) -> bool:

@@ -1,7 +1,7 @@
 """Progress of a write on a terminal; nothing is shown elsewhere."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lakewright.actions.write.progress import Progress, Silence
@@ -26,8 +26,13 @@ def watch(name: str, options: Mapping[str, str]) -> Progress:
     return TerminalProgress(name) if SHOWN.read(options) and sys.stderr.isatty() else Silence()
 
 
+def task_watcher(progress: Progress) -> Callable[[int, int], None] | None:
+    """Return what an engine tells of its tasks to; None where nobody would see it."""
+    return progress.tasks if isinstance(progress, TerminalProgress) else None
+
+
 class TerminalProgress:
-    """A line on standard error: the stage, how far it is, rows and files so far."""
+    """A line on standard error: the stage, how far it is, tasks, rows and files so far."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -35,12 +40,15 @@ class TerminalProgress:
         self._task: TaskID | None = None
         self._rows = 0
         self._files = 0
+        self._tasks = (0, 0)
+        self._total: int | None = None
 
     def stage(self, name: str, total: int | None = None) -> None:
         """Show the next stage."""
         bars = self._open()
         if self._task is not None:
             bars.remove_task(self._task)
+        self._tasks, self._total = (0, 0), total
         self._task = bars.add_task(f"{self._name}: {name}", total=total, counts=self._counts())
 
     def advance(self, done: int = 1, *, rows: int = 0, files: int = 0) -> None:
@@ -50,15 +58,30 @@ class TerminalProgress:
         if self._bars is not None and self._task is not None:
             self._bars.update(self._task, advance=done, counts=self._counts())
 
+    def tasks(self, done: int, known: int) -> None:
+        """Show how many tasks of an engine are done, of those that it knows of by now.
+
+        They move the bar where the stage has no steps of its own to count.
+        """
+        self._tasks = (done, known)
+        if self._bars is not None and self._task is not None:
+            if self._total is None:
+                self._bars.update(self._task, completed=done, total=known)
+            self._bars.update(self._task, counts=self._counts())
+
     def close(self) -> None:
         """Leave the terminal as it was."""
         if self._bars is not None:
             self._bars.stop()
         self._bars, self._task = None, None
         self._rows = self._files = 0
+        self._tasks = (0, 0)
 
     def _counts(self) -> str:
-        return f"{self._rows:,} rows, {self._files:,} files" if self._files else ""
+        done, known = self._tasks
+        if self._files:
+            return f"{self._rows:,} rows, {self._files:,} files"
+        return f"{done:,} of {known:,} tasks" if known else ""
 
     def _open(self) -> "Bars":
         if self._bars is None:

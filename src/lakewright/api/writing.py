@@ -13,7 +13,7 @@ from lakewright.actions.write.overwrite import partition_paths
 from lakewright.actions.write.request import WriteRequest
 from lakewright.api.engines import choose_engine
 from lakewright.api.keys import key_rows
-from lakewright.api.progress import watch
+from lakewright.api.progress import task_watcher, watch
 from lakewright.model.errors import Invalid
 from lakewright.model.expression.nodes import Expression
 from lakewright.model.instant import is_instant_time, parse_point_in_time
@@ -181,9 +181,11 @@ class Writable:
     ) -> WriteResult:
         """Run a write on the engine that its rows choose, or on ``spark`` where it makes them."""
         options = write_options(state, request)
-        executor, given = choose_engine(state, rows, request, session=self._spark, makes=spark)
-        committer = StorageCommitter(state.storage, state.config, options)
         progress = watch(self._name, options)
+        executor, given = choose_engine(
+            state, rows, request, session=self._spark, makes=spark, told=task_watcher(progress)
+        )
+        committer = StorageCommitter(state.storage, state.config, options)
         return write_and_serve(self._name, state, executor, given, request, committer, progress)
 
 

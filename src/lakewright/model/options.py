@@ -1,11 +1,14 @@
 """Options: each is declared once, and the reference page is written from the declarations.
 
 A key that no option has would be a wish that nobody hears: ``check_options`` and
-``check_properties`` refuse it where its name is one of ours, and say so in the log where it is
-Hudi's, whose settings are many and mostly of no meaning here.
+``check_properties`` refuse it where its name is one of ours, warn where it looks like a slip of
+one that is known, and say so in the log where it is another of Hudi's, whose settings are many and
+mostly of no meaning here.
 """
 
 import logging
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -93,7 +96,7 @@ def declared() -> Iterator[Option[Any]]:
 def check_options(
     given: Mapping[str, str], stored: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Refuse unknown keys of ours; tell once of others that have no effect.
+    """Refuse unknown keys of ours; tell once of others that have no effect, warn of slips.
 
     ``stored`` are the properties of the table, if there is one: to repeat them is no wish.
     """
@@ -108,7 +111,7 @@ def check_properties(given: Iterable[str]) -> None:
 
 
 _TOLD: set[str] = set()
-"""Keys of which the log tells already; a stream would repeat it with every batch."""
+"""Keys that were told of already; a stream would repeat it with every batch."""
 
 
 def _check_keys(keys: Iterable[str]) -> None:
@@ -127,10 +130,25 @@ def _check_keys(keys: Iterable[str]) -> None:
         if key not in _TOLD:
             _TOLD.add(key)
             unheard.append(f"{key} (did you mean {near[0]}?)" if near else key)
+            if near:
+                # A library's log is silent until somebody listens; this is for those who do not.
+                slip = f"the option {key} has no effect here; did you mean {near[0]}?"
+                warnings.warn(slip, UserWarning, stacklevel=_calls_of_ours())
     if unheard:
         log.warning(
             "options that have no effect here: %s", ", ".join(unheard), extra=facts(keys=unheard)
         )
+
+
+def _calls_of_ours() -> int:
+    """Return how many calls lie between a warning and the line of the user that it is about."""
+    package = __name__.partition(".")[0]
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith(
+        f"{package}."
+    ):
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 def parse_count(text: str) -> int:

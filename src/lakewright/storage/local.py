@@ -24,6 +24,7 @@ How the promises of the port are kept:
 # ruff: noqa: PTH116, PTH123
 
 import errno
+import io
 import os
 import stat as stat_modes
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ from typing import IO, NamedTuple, cast
 import pyarrow as pa
 
 from lakewright.model.errors import Denied, InvalidPath, LakewrightError, Unavailable
+from lakewright.storage.behind import WriteBehind
 from lakewright.storage.paths import (
     TEMPORARY_SUFFIX,
     already_exists,
@@ -62,6 +64,7 @@ from lakewright.storage.streams import walk_tree
 
 _DISK_TROUBLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
 
+_BUFFER = 1 << 20
 _WALK_THREADS = min(4, os.cpu_count() or 1)
 _WALK_BATCH = 64
 
@@ -202,7 +205,9 @@ class LocalStorage:
             with self._mapped(path):
                 name, folder = stack.enter_context(self._folder_of(path))
                 temporary, descriptor = stack.enter_context(temporary_file(folder))
-                file = stack.enter_context(open(os.dup(descriptor), "wb", buffering=1 << 20))
+                raw = WriteBehind(descriptor, durable=self.durable)
+                stack.callback(raw.stop)
+                file = stack.enter_context(io.BufferedWriter(raw, _BUFFER))
             try:
                 yield file
             except OSError as cause:
@@ -211,6 +216,7 @@ class LocalStorage:
                 raise
             with self._mapped(path):
                 file.close()
+                raw.finish()
                 settle(descriptor, durable=self.durable)
                 with locked(folder):
                     self._put_in_place(path, temporary, name, folder)

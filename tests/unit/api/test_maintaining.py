@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import lakewright as lw
-from lakewright.model.errors import Conflict, InstantNotFound, Invalid, InvalidOption
+from lakewright.model.errors import Conflict, InstantNotFound, Invalid, InvalidOption, NotFound
 from lakewright.model.services import Service
 from support.served import contents, served_table, small_files
 
@@ -166,3 +166,31 @@ def test_savepoints_and_going_back() -> None:
         table.plan_rollback(last)
     with pytest.raises(Conflict, match="savepoint"):
         table.plan_rollback(first)
+
+
+def test_a_partition_that_is_not_there_is_told() -> None:
+    table = served_table()
+    verbs = (table.schedule_compaction, table.schedule_log_compaction, table.schedule_clustering)
+    for verb in (*verbs, table.compact, table.log_compact, table.cluster):
+        with pytest.raises(NotFound, match=r"no partition 'x'.*such as 'p=[xy]'"):
+            verb(partitions=["p=y", "x"])
+    assert table.schedule_compaction(partitions=["p=y"]) is not None
+
+
+def test_instants_are_taken_as_they_are_given() -> None:
+    table = served_table(commits=2)
+    first, last = table.timeline.data()
+    preview = table.plan_savepoint(first, "why", by="me")
+    assert json.loads(preview.to_json())["files"] == preview.files == 2
+    assert "(why)" in str(preview) and not list(table.savepoints())
+    table.savepoint(first)
+    (saved,) = table.savepoints()
+    assert [u.instant for u in table.plan_restore(saved.instant).undone] == [last]
+    assert table.plan_rollback(last).undone.instant == last
+    assert table.restore(saved.instant) is not None
+    gone = table.plan_delete_savepoint(saved.instant)
+    assert gone.deletes and gone.files == 2
+    table.delete_savepoint(saved.instant)
+    assert not list(table.savepoints())
+    with pytest.raises(InstantNotFound, match="Savepoints: none"):
+        table.plan_delete_savepoint(first)

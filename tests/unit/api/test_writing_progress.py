@@ -9,7 +9,7 @@ import pytest
 
 import lakewright as lw
 from lakewright.actions.write.progress import Silence
-from lakewright.api.progress import TerminalProgress, watch
+from lakewright.api.progress import TerminalProgress, task_watcher, watch
 
 
 class Terminal(io.StringIO):
@@ -37,6 +37,23 @@ def test_a_terminal_sees_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "11 rows, 2 files" in screen.getvalue()
     write("shown")
     assert "shown: " in screen.getvalue()
+
+
+def test_a_terminal_sees_the_tasks_of_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    progress = watch("orders", {})
+    told = task_watcher(progress)
+    assert told is not None
+    told(1, 2)  # before anything is shown
+    progress.stage("writing")
+    told(30, 1040)
+    progress.close()
+    told(31, 1040)
+    assert "30 of 1,040 tasks" in screen.getvalue()
+    assert "31 of" not in screen.getvalue()
+    assert task_watcher(Silence()) is None
 
 
 def test_elsewhere_nothing_is_written(capfd: pytest.CaptureFixture[str]) -> None:

@@ -250,6 +250,32 @@ def test_what_cannot_be_run_is_refused(table: lw.Table, tmp_path: Path) -> None:
         run("services", "run", table.path, "--every", "often")
 
 
+def test_what_was_done_is_listed(table: lw.Table) -> None:
+    last = table.timeline.data()[-1].requested
+    done = table.compact()
+    table.savepoint(note="kept")
+    waiting = table.schedule_cleaning(policy="versions", retain=1)
+    assert waiting is not None
+    listed = json.loads(run("services", "list", table.path, "-o", "json"))
+    shown = [(row["service"], row["state"]) for row in listed]
+    assert shown[0] == ("cleaning", "requested")
+    assert sorted(shown[1:]) == [("compaction", "completed"), ("savepoint", "completed")]
+    by_name = {row["service"]: row for row in listed}
+    assert by_name["cleaning"]["files"] == waiting.files > 0
+    assert by_name["cleaning"]["note"] == "KEEP_LATEST_FILE_VERSIONS"
+    assert (by_name["compaction"]["groups"], by_name["savepoint"]["note"]) == (2, "kept")
+    only = json.loads(run("services", "list", table.path, "--service", "compaction", "-o", "json"))
+    assert [row["instant"] for row in only] == [done.instant and done.instant.requested]
+    table.clean(waiting)
+    table.upsert(rows(9))
+    newest = table.timeline.data()[-1].requested
+    table.rollback(newest)
+    text = run("services", "list", table.path)
+    assert f"of {newest}" in text and last not in text
+    with pytest.raises(Invalid, match="log-compaction"):
+        run("services", "list", table.path, "--service", "moon")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["term", "int"])
 def test_a_signal_ends_it_cleanly(table: lw.Table, number: signal.Signals) -> None:
     code = "from lakewright.interfaces.cli.main import run; run()"

@@ -71,3 +71,17 @@ def test_procedures_have_hudis_names(tmp_path: Path) -> None:
     assert lake.table("s.t").definition.version == 9
     with pytest.raises(Invalid, match="SIX, EIGHT, NINE"):
         lake.sql("CALL upgrade_table(table => 's.t', to_version => 'TEN')")
+
+
+def test_a_metadata_table_is_taken_away_when_it_is_told_to_be(table: str) -> None:
+    folder = Path(table, ".hoodie/metadata")
+    folder.mkdir()
+    (folder / "file").write_bytes(b"xy")
+    shown = run("table", "disable-metadata", table, "--dry-run").strip().splitlines()
+    assert shown[0] == "this is a plan: nothing is changed" and (folder / "file").exists()
+    assert shown[-1] == f"lakewright table disable-metadata {table} --apply"
+    with pytest.raises(Invalid, match="contradict"):
+        run("table", "disable-metadata", table, "--dry-run", "--apply")
+    assert json.loads(run(*shlex.split(shown[-1])[1:], "-o", "json"))["applied"] is True
+    assert not (folder / "file").exists()
+    assert "there is no metadata table" in run("table", "disable-metadata", table)

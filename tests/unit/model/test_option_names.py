@@ -109,9 +109,10 @@ def test_a_key_of_hudi_without_effect_is_told_once(caplog: pytest.LogCaptureFixt
         "hoodie.index.type": "SIMPLE",
         "hoodie.table.name": table.name,
     }
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING), pytest.warns(UserWarning, match="did you") as seen:
         for _ in range(3):
             table.upsert([{"id": "a", "n": 1}], options=of_hudi)
+    assert len(seen) == 1
     (told,) = caplog.messages
     assert "hoodie.upsert.shuffle.parallelism," in told
     assert "hoodie.parquet.max.file.sizes (did you mean hoodie.parquet.max.file.size?)" in told

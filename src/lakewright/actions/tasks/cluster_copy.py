@@ -8,7 +8,8 @@ together, the keys alone are read.
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO
+from functools import partial
+from typing import IO, NamedTuple
 
 import pyarrow as pa
 
@@ -58,20 +59,28 @@ def copied(
 ) -> tuple[WriteStat, ...] | None:
     """Write about so many files of the row groups of all slices; None where they must be read."""
     spec = place.spec
-    footers, why = _footers(spec, pieces)
+    storage = spec.open_storage()
+    inputs, why = _inputs(spec, storage, pieces)
     if why is None:
-        why = _why_read(spec, footers)
+        why = _why_read(spec, inputs)
     if why is not None:
         told = facts(partition=place.partition, files=len(pieces), why=why)
         log.info("rows are read, not copied", extra=told)
         return None
-    storage = spec.open_storage()
-    return tuple(place.write(_Copy(storage, part)) for part in _divided(footers, outputs))
+    return tuple(place.write(_Copy(storage, part)) for part in _divided(inputs, outputs))
 
 
-def _footers(spec: ServiceSpec, pieces: Sequence[FileSlice]) -> tuple[list[BaseFooter], str | None]:
-    storage = spec.open_storage()
-    found: list[BaseFooter] = []
+class _Input(NamedTuple):
+    """A file whose row groups are copied."""
+
+    footer: BaseFooter
+    source: SpliceSource
+
+
+def _inputs(
+    spec: ServiceSpec, storage: Storage, pieces: Sequence[FileSlice]
+) -> tuple[list[_Input], str | None]:
+    found: list[_Input] = []
     for piece in pieces:
         base = piece.base
         if base is None or piece.logs:
@@ -79,26 +88,30 @@ def _footers(spec: ServiceSpec, pieces: Sequence[FileSlice]) -> tuple[list[BaseF
         if spec.pinned.names.at(base.instant) is not SAME:
             return found, "columns were renamed"
         try:
-            found.append(read_footer(storage, base.path, base.size))
+            footer = read_footer(storage, base.path, base.size)
         except Unsupported as error:
             return found, str(error)
-    return [footer for footer in found if footer.num_rows], None
+        if footer.num_rows:
+            opening = partial(storage.open, footer.path)
+            source = SpliceSource(footer.path, footer.raw, footer.size, opening)
+            found.append(_Input(footer, source))
+    return found, None
 
 
-def _why_read(spec: ServiceSpec, footers: Sequence[BaseFooter]) -> str | None:
+def _why_read(spec: ServiceSpec, inputs: Sequence[_Input]) -> str | None:
     """Say why row groups cannot be copied, or had better not be."""
     meta = META_COLUMNS if spec.config.populate_meta_fields else ()
     table = normalised(to_arrow_schema(spec.schema))
     columns = [*((name, pa.string()) for name in meta), *_columns(table)]
-    if any(_columns(footer.schema) != columns for footer in footers):
+    if any(_columns(one.footer.schema) != columns for one in inputs):
         return "a file has other columns than the table"
-    groups = sum(footer.metadata.num_row_groups for footer in footers)
-    size = sum(footer.size for footer in footers)
+    groups = sum(one.footer.metadata.num_row_groups for one in inputs)
+    size = sum(one.footer.size for one in inputs)
     least = COPIED.read(spec.settings)
     if size < groups * least:
         return f"row groups of {size // groups} bytes on the average, less than {least}"
     replaced = OneValue(FILE_NAME, "") if meta else None
-    return why_apart([footer.raw for footer in footers], replaced)
+    return why_apart([one.source for one in inputs], replaced)
 
 
 def _columns(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
@@ -116,17 +129,17 @@ def _nullable(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _divided(footers: Sequence[BaseFooter], outputs: int) -> Iterator[list[BaseFooter]]:
+def _divided(inputs: Sequence[_Input], outputs: int) -> Iterator[list[_Input]]:
     """Put files together up to an equal share each, in their order."""
-    share = -(-sum(footer.size for footer in footers) // max(outputs, 1))
-    part: list[BaseFooter] = []
+    share = -(-sum(one.footer.size for one in inputs) // max(outputs, 1))
+    part: list[_Input] = []
     size = 0
-    for footer in footers:
-        if part and size + footer.size > share:
+    for one in inputs:
+        if part and size + one.footer.size > share:
             yield part
             part, size = [], 0
-        part.append(footer)
-        size += footer.size
+        part.append(one)
+        size += one.footer.size
     if part:
         yield part
 
@@ -134,27 +147,22 @@ def _divided(footers: Sequence[BaseFooter], outputs: int) -> Iterator[list[BaseF
 class _Copy:
     """Fills a file with the row groups of others."""
 
-    def __init__(self, storage: Storage, footers: Sequence[BaseFooter]) -> None:
+    def __init__(self, storage: Storage, inputs: Sequence[_Input]) -> None:
         self._storage = storage
-        self._footers = footers
+        self._footers = [one.footer for one in inputs]
+        self._sources = [one.source for one in inputs]
 
     def __call__(self, sink: IO[bytes], name: str) -> int:
         has_name = FILE_NAME in self._footers[0].schema.names
         replaced = OneValue(FILE_NAME, name) if has_name else None
-        sources = [self._source(footer) for footer in self._footers]
         # Row groups are copied within the kernel, while filters are put together here.
         with ThreadPoolExecutor(1, thread_name_prefix="footer") as pool:
             values = pool.submit(self._values, keyed=has_name)
-            return splice(sink, sources, replaced, values.result)
+            return splice(sink, self._sources, replaced, values.result)
 
     def _values(self, *, keyed: bool) -> Mapping[str, bytes]:
         shared = {key: value.encode() for key, value in _shared(self._footers)}
         return {**shared, **self._key_values()} if keyed else shared
-
-    def _source(self, footer: BaseFooter) -> SpliceSource:
-        return SpliceSource(
-            footer.path, footer.raw, footer.size, lambda: self._storage.open(footer.path)
-        )
 
     def _key_values(self) -> Mapping[str, bytes]:
         """Return bloom filter and key range of all keys."""

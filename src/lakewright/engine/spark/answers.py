@@ -7,17 +7,23 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from lakewright.engine.spark.carrying import ANSWER, answers_of, error_in
+from lakewright.engine.spark.watching import TaskWatcher, watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def answers(source: "DataFrame", run: Callable[[Iterable[Any]], Iterator[Any]]) -> Iterator[Any]:
+def answers(
+    source: "DataFrame",
+    run: Callable[[Iterable[Any]], Iterator[Any]],
+    told: TaskWatcher | None = None,
+) -> Iterator[Any]:
     """Run a worker's function over the partitions of a DataFrame, and return what it made.
 
-    An error of ours in a task is raised as what it was, Spark's own behind it.
+    An error of ours in a task is raised as what it was, Spark's own behind it. ``told`` hears
+    of the tasks while they run.
     """
-    with own_errors():
+    with own_errors(), watched(source.sparkSession, told):
         rows = source.mapInArrow(run, f"{ANSWER} binary").collect()
     for row in rows:
         yield from answers_of(bytes(row[0]))

@@ -3,6 +3,7 @@
 import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -30,6 +31,7 @@ from lakewright.engine.spark.schema import from_spark_schema
 from lakewright.engine.spark.session import ensure_workers, parallelism, setting
 from lakewright.engine.spark.tagging import NewKeys, Sizing, Slots, plan_slots, tagged
 from lakewright.engine.spark.tasks import bundle_count, pack_tasks
+from lakewright.engine.spark.watching import TaskWatcher, watched
 from lakewright.engine.spark.workers import in_worker
 from lakewright.engine.spark.write_worker import ItemsJob, StreamJob
 from lakewright.format.arrow.schema import to_arrow_schema
@@ -54,13 +56,17 @@ _LISTING = 1 << 20
 class SparkExecutor:
     """Runs tasks on the workers of a session, classic or Connect; rows are DataFrames.
 
-    ``options`` are those of the write.
+    ``options`` are those of the write; ``told`` hears how far the tasks are.
     """
 
     def __init__(
-        self, spark: "SparkSession", options: Mapping[str, str] = MappingProxyType({})
+        self,
+        spark: "SparkSession",
+        options: Mapping[str, str] = MappingProxyType({}),
+        told: TaskWatcher | None = None,
     ) -> None:
         self._spark = spark
+        self._told = told
         self._options = options
         self._driver_work = DRIVER_WORK.read(options)
         self._width = parallelism(spark)
@@ -111,7 +117,7 @@ class SparkExecutor:
             frame = self._spark.createDataFrame(rows, "slot int, bundle binary")
             source = frame.repartition(count, "slot").select("bundle")
             run = in_worker("write_worker", "run_items", packed)
-        return answers(source, run)
+        return answers(source, run, self._told)
 
     def stream(
         self,
@@ -128,21 +134,22 @@ class SparkExecutor:
         if spread.buckets is not None or spread.lookup:
             # Few rows may touch many files: what is rewritten is not in the estimate.
             tasks = max(tasks, 2 * self._width)
-        if spread.lookup and isinstance(shared, WriteSpec) and not shared.layout.kind.is_global:
+        if spread.lookup and isinstance(shared, WriteSpec) and _stays_in_place(shared):
             yield from self._looked_up(cast("Any", function), shared, rows, tasks)
             return
         telling = Telling()
         if isinstance(shared, WriteSpec):
             telling = _telling(shared, spread)
         try:
-            yield from answers(divided(rows, spread, tasks, telling), run)
+            yield from answers(divided(rows, spread, tasks, telling), run, self._told)
         except Exception as error:
             if ODD_KEY not in str(error) or spread.route is None:
                 raise
             log.info("a key holds its own field's name: buckets are computed by workers")
         else:
             return
-        yield from answers(divided(rows, spread, tasks, replace(telling, by_hash=False)), run)
+        by_workers = divided(rows, spread, tasks, replace(telling, by_hash=False))
+        yield from answers(by_workers, run, self._told)
 
     def _looked_up(
         self,
@@ -156,10 +163,14 @@ class SparkExecutor:
         def places(sizing: Sizing, items: Sequence[NewKeys]) -> Iterator[Slots]:
             return self.map(plan_slots, sizing, items, size=lambda _: _LISTING)
 
-        with tagged(rows, spec, places, tasks) as routed:
+        with ExitStack() as kept:
+            with watched(self._spark, self._told):
+                routed = kept.enter_context(tagged(rows, spec, places, tasks))
             schema = to_arrow_schema(from_spark_schema(routed.schema))
-            job = pack_job(StreamJob(function, spec, schema))
-            yield from answers(routed, in_worker("write_worker", "run_stream", job))
+            run = in_worker(
+                "write_worker", "run_stream", pack_job(StreamJob(function, spec, schema))
+            )
+            yield from answers(routed, run, self._told)
 
     def _tasks(self, rows: "DataFrame") -> int:
         """Return how many tasks rows are worth."""
@@ -186,3 +197,8 @@ def _telling(spec: WriteSpec, spread: Spread) -> Telling:
         schema=spec.schema,
         plain_paths=named and not (slashed or config.url_encode),
     )
+
+
+def _stays_in_place(spec: WriteSpec) -> bool:
+    """Whether no key can lie in another partition than the one that its row names."""
+    return not (spec.layout.kind.is_global and spec.config.partition_fields)

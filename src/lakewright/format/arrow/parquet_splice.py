@@ -37,6 +37,7 @@ from lakewright.format.arrow.thrift_compact import (
     unpacked,
 )
 from lakewright.model.errors import Corrupt
+from lakewright.model.lazy import lazy
 
 _MAGIC = b"PAR1"
 _PIECE = 8 << 20
@@ -79,7 +80,7 @@ class _Column:
 _SUMMED = {_Column.UNCOMPRESSED: _Group.BYTES, _Column.COMPRESSED: _Group.COMPRESSED}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SpliceSource:
     """A file to take row groups from: its footer's bytes, its size, and how to open it."""
 
@@ -87,6 +88,11 @@ class SpliceSource:
     footer: bytes
     size: int
     open: Callable[[], IO[bytes]]
+
+    @lazy
+    def fields(self) -> Fields:
+        """The footer taken apart, once."""
+        return split(self.footer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +103,13 @@ class OneValue:
     value: str
 
 
-def why_apart(footers: Sequence[bytes], replaced: OneValue | None) -> str | None:
-    """Say why files with these footers cannot be spliced; None where they can.
+def why_apart(sources: Sequence[SpliceSource], replaced: OneValue | None) -> str | None:
+    """Say why these files cannot be spliced; None where they can.
 
     They need the same columns in the same form; compression and encodings may differ.
     """
     try:
-        files = [split(footer) for footer in footers]
+        files = [source.fields for source in sources]
         if any(_FileField.ENCRYPTION in file for file in files):
             return "a file is encrypted"
         shapes = {_shape(file) for file in files}
@@ -165,7 +171,7 @@ class _Splice:
     indexes: list[_Indexes] = field(default_factory=list)
 
     def add(self, source: SpliceSource) -> None:
-        file = split(source.footer)
+        file = source.fields
         if not self.at:
             self._write(_MAGIC)
             self.first = file

@@ -14,6 +14,7 @@ from lakewright.interfaces.cli import (
     locks,
     metadata,
     runner,
+    served,
     services,
     sql,
     tables,
@@ -47,6 +48,7 @@ app.command("rollback")(going_back.rollback)
 app.command("restore")(going_back.restore)
 app.add_typer(going_back.app, name="savepoint")
 app.add_typer(buckets.app, name="buckets")
+runner.app.command("list")(served.list_)
 app.add_typer(runner.app, name="services")
 app.command("sql")(sql.sql)
 app.command("locks")(locks.locks)

@@ -2,7 +2,7 @@
 
 import typer
 
-from lakewright.interfaces.cli.output import Output, emit_facts
+from lakewright.interfaces.cli.output import Output, emit_facts, say
 from lakewright.interfaces.cli.plans import Apply, As, DryRun, Path, is_plan_only, say_how
 from lakewright.interfaces.cli.wiring import (
     disable_metadata,
@@ -36,3 +36,5 @@ def disable_metadata_(
     emit_facts(facts, output, title="metadata table")
     if shown and found:
         say_how(context, output=output)
+    elif shown and output is Output.table:
+        say(f"{path}: there is no metadata table", good=True)

@@ -18,13 +18,15 @@ from lakewright.interfaces.cli.wiring import ServicesRunner, connect
 from lakewright.model.errors import Invalid, NotFound
 from lakewright.model.services import Outcome, ServiceRun
 
-app = typer.Typer(help="Look after tables by itself.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Look after tables, and see what was done.", no_args_is_help=True, rich_markup_mode=None
+)
 _COLUMNS = ("table", "service", "outcome", "instant", "seconds", "did", "why")
 
 
 @app.callback()
 def services() -> None:
-    """Look after tables by itself."""
+    """Look after tables, and see what was done."""
 
 
 @app.command()

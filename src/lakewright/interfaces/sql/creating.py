@@ -1,6 +1,7 @@
 """CREATE TABLE under Hudi's names, and the statement that would create a table again."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from lakewright.interfaces.sql.names import quoted, text_literal
@@ -23,6 +24,8 @@ _TYPE = ("type", "table.type", "hoodie.datasource.write.table.type", "hoodie.tab
 _INDEX = ("index.type", "hoodie.index.type")
 _VERSION = ("hoodie.write.table.version", "hoodie.table.version")
 _MERGE_MODE = ("hoodie.record.merge.mode", "hoodie.write.record.merge.mode")
+#: The names that SQL alone has for properties.
+_SHORT = ("primaryKey", "preCombineField", "orderingFields", "type", "table.type", "index.type")
 _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 #: Properties that follow from other clauses of the statement.
 _DERIVED = frozenset(
@@ -56,11 +59,13 @@ def create_arguments(statement: CreateTable, columns: Struct) -> dict[str, Any]:
     version = _take(rest, _VERSION)
     mode = _take(rest, _MERGE_MODE)
     index = _take(rest, _INDEX)
+    ordering = parse_names(_take(rest, _ORDERING) or "")
+    _check_names(rest)
     return {
         "schema": sql_columns(columns, statement.partition_by),
         "key": key or None,
         "partition_by": statement.partition_by,
-        "order_by": parse_names(_take(rest, _ORDERING) or "") or None,
+        "order_by": ordering or None,
         "type": _TYPES.get(kind, kind),
         "location": statement.location,
         "properties": rest,
@@ -68,6 +73,21 @@ def create_arguments(statement: CreateTable, columns: Struct) -> dict[str, Any]:
         **({"merge_mode": mode} if mode is not None else {}),
         **({"index": index} if index is not None else {}),
     }
+
+
+def _check_names(rest: Mapping[str, str]) -> None:
+    """Refuse a name that is none of SQL's own, with the nearest of those."""
+    for key in rest:
+        if not key.startswith(("hoodie.", "lakewright.")):
+            near = get_close_matches(key, _SHORT, 1)
+            raise Invalid(
+                f"unknown property {key}.",
+                next_step=f"Did you mean {near[0]}?"
+                if near
+                else f"Known: {', '.join(_SHORT)}, and names that start with 'hoodie.' or "
+                "'lakewright.'.",
+                key=key,
+            )
 
 
 def _take(properties: dict[str, str], names: tuple[str, ...]) -> str | None:

@@ -2,11 +2,9 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import hudi
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -31,11 +29,10 @@ from lakewright.model.services import ServiceResult
 from lakewright.storage.open import open_storage
 from lakewright.table.state import open_state
 from lakewright.timeline.storage_upkeep import StorageUpkeep
-from support.faulty_storage import Crash, Fault, FaultyStorage
+from support.grouped import META, by_hudi, crash_everywhere, deleted, grouped_table, put, rows
 from support.servicing import servicing
 
 KINDS = [(9, "COPY_ON_WRITE"), (9, "MERGE_ON_READ"), (6, "COPY_ON_WRITE"), (6, "MERGE_ON_READ")]
-META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key"]
 STRATEGY = "hoodie__clustering__plan__strategy__"
 BY_N = {STRATEGY + "sort__columns": "n,id"}
 COPY = {"lakewright__clustering__copied-row-group-bytes": "0"}
@@ -57,24 +54,7 @@ def plain(tmp_path: Path) -> Table:
 
 
 def made(folder: Path, version: int, kind: str, buckets: int | None = None) -> Table:
-    return lw.create_table(
-        folder / "t",
-        schema="id string, p string, n bigint, s struct<x: int, y: array<string>>",
-        key="id",
-        partition_by=["p"],
-        order_by="n",
-        type=kind,
-        buckets=buckets,
-        version=version,
-    )
-
-
-def put(table: Table, n: int, *ids: str, new: bool = False) -> str:
-    rows = [{"id": i, "p": i[0], "n": n, "s": {"x": n, "y": [i]}} for i in ids]
-    values = pa.Table.from_pylist(rows, schema=table.schema)
-    done = table.bulk_insert(values) if new else table.upsert(values)
-    assert done.instant is not None
-    return done.instant.requested
+    return grouped_table(folder, version=version, type=kind, buckets=buckets)
 
 
 def history(table: Table) -> list[str]:
@@ -84,28 +64,8 @@ def history(table: Table) -> list[str]:
         put(table, 4, "a3", "a4", "b2", "c1", new=True),
         put(table, 6, "a5", "b3", new=True),
         put(table, 10, "a1", "b2"),
-        _deleted(table, "a4"),
+        deleted(table, "a4"),
     ]
-
-
-def _deleted(table: Table, *ids: str) -> str:
-    table.delete(list(ids))
-    latest = table.timeline.latest_data()
-    assert latest is not None
-    return latest.requested
-
-
-def rows(table: Table, **how: str) -> list[dict[str, object]]:
-    found = table.scan(columns=["*", *META], **how).to_arrow()
-    return found.sort_by("id").to_pylist()
-
-
-def by_hudi(table: Table) -> list[dict[str, object]]:
-    batches = hudi.HudiTableBuilder.from_base_uri(table.path).build().read()
-    if not batches:
-        return []
-    names = [*table.schema.names, *META]
-    return pa.Table.from_batches(batches).select(names).sort_by("id").to_pylist()
 
 
 def run(table: Table, plan: Instant | None = None, **options: str) -> ServiceResult:
@@ -155,7 +115,7 @@ def test_rows_stay_and_groups_become_one(table: Table, options: dict[str, str]) 
     assert table.incremental(latest, None).to_arrow().num_rows == 0
     assert lw.open_table(table.path).fsck().ok
     put(table, 19, "a1", "c1", "a9")
-    _deleted(table, "b1")
+    deleted(table, "b1")
     found = {row["id"]: row["n"] for row in rows(table)}
     kept = {str(row["id"]): row["n"] for row in before if row["id"] != "b1"}
     assert found == {**kept, "a1": 19, "c1": 19, "a9": 19}
@@ -229,7 +189,7 @@ def test_all_rows_deleted_leaves_no_file(tmp_path: Path) -> None:
     table = made(tmp_path, 9, "MERGE_ON_READ")
     put(table, 1, "a1", new=True)
     put(table, 2, "a2", new=True)
-    _deleted(table, "a1", "a2")
+    deleted(table, "a1", "a2")
     done = run(table)
     assert (done.total.groups, done.total.files_written) == (2, 0)
     assert rows(table) == by_hudi(table) == []
@@ -551,29 +511,12 @@ def test_a_crash_at_any_call_leaves_the_rows_and_the_next_run_finishes(
     table = made(tmp_path, version, "COPY_ON_WRITE")
     put(table, 1, "a1", "a2", new=True)
     put(table, 2, "a3", new=True)
-    before = rows(table)
-    shutil.copytree(table.path, tmp_path / "whole")
-    total = _crashing(tmp_path / "whole", None, before)
+
+    def judge(found: Table) -> None:
+        assert len(list(found.scan().plan())) == 1
+
     # Each copy costs a clustering; every fourth call is enough to meet all kinds of them.
-    for number in range(0, total, 4):
-        place = tmp_path / f"at{number}"
-        shutil.copytree(table.path, place)
-        _crashing(place, Fault(at=number, error=Crash), before)
-        shutil.rmtree(place)
-
-
-def _crashing(place: Path, fault: Fault | None, before: list[dict[str, object]]) -> int:
-    storage = FaultyStorage(open_storage(str(place)), [fault] if fault else [])
-    with suppress(Crash):
-        cluster(servicing(storage))
-    assert rows(lw.open_table(place)) == before
-    cluster(servicing(open_storage(str(place))))
-    table = lw.open_table(place)
-    assert rows(table) == before == by_hudi(table)
-    assert table.timeline.pending() == ()
-    assert len(list(table.scan().plan())) == 1
-    assert table.fsck().ok
-    return len(storage.calls)
+    crash_everywhere(tmp_path, table, cluster, step=4, judge=judge)
 
 
 # -------------------------------------------------------------------------- Hudi's plans

@@ -1,11 +1,8 @@
 """Compaction from plan to commit: rows, what Hudi's readers find, rivals, crashes."""
 
-import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-import hudi
 import pyarrow as pa
 import pytest
 
@@ -24,11 +21,10 @@ from lakewright.storage.open import open_storage
 from lakewright.table.state import open_state
 from lakewright.timeline.storage_upkeep import StorageUpkeep
 from support.commits import committer
-from support.faulty_storage import Crash, Fault, FaultyStorage
+from support.grouped import by_hudi, crash_everywhere, deleted, grouped_table, put, rows
 from support.servicing import servicing
 
 KINDS = [(9, 2, "n"), (9, None, None), (6, 2, None), (6, None, "n")]
-META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key"]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: f"v{kind[0]}-{kind[1] or 'lookup'}-{kind[2]}")
@@ -42,23 +38,8 @@ def modern(tmp_path: Path) -> Table:
 
 
 def made(folder: Path, version: int, buckets: int | None, order: str | None) -> Table:
-    return lw.create_table(
-        folder / "t",
-        schema="id string, p string, n bigint, s struct<x: int, y: array<string>>",
-        key="id",
-        partition_by=["p"],
-        order_by=order,
-        type="MERGE_ON_READ",
-        buckets=buckets,
-        version=version,
-    )
-
-
-def put(table: Table, n: int, *ids: str) -> str:
-    rows = [{"id": i, "p": i[0], "n": n, "s": {"x": n, "y": [i]}} for i in ids]
-    done = table.upsert(pa.Table.from_pylist(rows, schema=table.schema))
-    assert done.instant is not None
-    return done.instant.requested
+    kind = "MERGE_ON_READ"
+    return grouped_table(folder, version=version, type=kind, buckets=buckets, order_by=order)
 
 
 def history(table: Table) -> list[str]:
@@ -67,28 +48,9 @@ def history(table: Table) -> list[str]:
         put(table, 2, "a1", "a2", "a3", "b1", "b2", "c1", "d1"),
         put(table, 4, "a1", "a4", "b1"),
         put(table, 1, "b1", "a5"),
-        _deleted(table, "a3", "c1"),
+        deleted(table, "a3", "c1"),
         put(table, 5, "a3"),
     ]
-
-
-def _deleted(table: Table, *ids: str) -> str:
-    table.delete(list(ids))
-    latest = table.timeline.latest_data()
-    assert latest is not None
-    return latest.requested
-
-
-def rows(table: Table, **how: str) -> list[dict[str, object]]:
-    """All rows with what compaction keeps of Hudi's columns."""
-    found = table.scan(columns=["*", *META], **how).to_arrow()
-    return found.sort_by("id").to_pylist()
-
-
-def by_hudi(table: Table) -> list[dict[str, object]]:
-    batches = hudi.HudiTableBuilder.from_base_uri(table.path).build().read()
-    names = [*table.schema.names, *META]
-    return pa.Table.from_batches(batches).select(names).sort_by("id").to_pylist()
 
 
 def run(table: Table, plan: Instant | None = None, **options: str) -> ServiceResult:
@@ -461,25 +423,5 @@ def test_a_crash_at_any_call_leaves_the_rows_and_the_next_run_finishes(
     table = made(tmp_path, version, 2, "n")
     put(table, 1, "a1", "a2")
     put(table, 2, "a1")
-    before = rows(table)
-    shutil.copytree(table.path, tmp_path / "whole")
-    total = _crashing(tmp_path / "whole", None, before)
     # Each copy costs a compaction; every third call is enough to meet all kinds of them.
-    for number in range(0, total, 3):
-        place = tmp_path / f"at{number}"
-        shutil.copytree(table.path, place)
-        _crashing(place, Fault(at=number, error=Crash), before)
-        shutil.rmtree(place)
-
-
-def _crashing(place: Path, fault: Fault | None, before: list[dict[str, object]]) -> int:
-    storage = FaultyStorage(open_storage(str(place)), [fault] if fault else [])
-    with suppress(Crash):
-        compact(servicing(storage))
-    assert rows(lw.open_table(place)) == before
-    compact(servicing(open_storage(str(place))))
-    table = lw.open_table(place)
-    assert rows(table) == before == by_hudi(table)
-    assert table.timeline.pending() == ()
-    assert table.fsck().ok
-    return len(storage.calls)
+    crash_everywhere(tmp_path, table, compact, step=3)

@@ -3,8 +3,6 @@
 import shutil
 from pathlib import Path
 
-import hudi
-import pyarrow as pa
 import pytest
 
 import lakewright as lw
@@ -20,10 +18,10 @@ from lakewright.model.instant import Action
 from lakewright.model.services import ServiceResult
 from lakewright.storage.open import open_storage
 from lakewright.table.state import open_state
+from support.grouped import META, PLAIN, by_hudi, grouped_table, put, rows
 from support.servicing import servicing
 
 THRESHOLD = "hoodie__log__compaction__blocks__threshold"
-META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key"]
 
 
 @pytest.fixture(params=["n", None], ids=["event-time", "commit-time"])
@@ -32,22 +30,8 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
 
 
 def made(folder: Path, version: int = 9, order: str | None = "n") -> Table:
-    return lw.create_table(
-        folder / "t",
-        schema="id string, p string, n bigint",
-        key="id",
-        partition_by=["p"],
-        order_by=order,
-        type="MERGE_ON_READ",
-        buckets=1,
-        version=version,
-    )
-
-
-def put(table: Table, n: int, *ids: str) -> str:
-    done = table.upsert([{"id": i, "p": i[0], "n": n} for i in ids])
-    assert done.instant is not None
-    return done.instant.requested
+    kind = {"type": "MERGE_ON_READ", "buckets": 1, "schema": PLAIN}
+    return grouped_table(folder, version=version, order_by=order, **kind)
 
 
 def history(table: Table) -> list[str]:
@@ -56,16 +40,6 @@ def history(table: Table) -> list[str]:
     found += [put(table, 7, "a1", "a5"), put(table, 3, "a2", "a1")]
     table.delete(["a3", "a4"])
     return [*found, put(table, 4, "a4")]
-
-
-def rows(table: Table, **how: str) -> list[dict[str, object]]:
-    found = table.scan(columns=["*", *META], **how).to_arrow()
-    return found.sort_by("id").to_pylist()
-
-
-def by_hudi(table: Table) -> list[dict[str, object]]:
-    batches = hudi.HudiTableBuilder.from_base_uri(table.path).build().read()
-    return pa.Table.from_batches(batches).select(["id", "p", "n", *META]).sort_by("id").to_pylist()
 
 
 def run(table: Table, threshold: str = "2") -> ServiceResult:
@@ -95,17 +69,9 @@ def test_rows_stay_and_later_writes_meet_what_they_would_have_met(table: Table) 
     assert table.incremental(latest, None).to_arrow().num_rows == 0
     body = open_state(open_storage(table.path)).timeline.commit_metadata(done.instant)
     assert (body.operation, body.compacted) == ("LOG_COMPACT", True)
-    twin = table.path + "-twin"
     # The same late rows on a table that was never log-compacted end alike.
-    other = lw.create_table(
-        twin,
-        schema="id string, p string, n bigint",
-        key="id",
-        partition_by=["p"],
-        order_by="n" if table.definition.ordering else None,
-        type="MERGE_ON_READ",
-        buckets=1,
-    )
+    twin = Path(table.path + "-twin")
+    other = made(twin, order="n" if table.definition.ordering else None)
     history(other)
     for one in (table, other):
         put(one, 4, "a1", "a2", "a3", "a4")

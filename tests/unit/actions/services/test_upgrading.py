@@ -24,6 +24,7 @@ from lakewright.table.state import open_state
 from lakewright.timeline.load import load_timeline
 from lakewright.timeline.relayout import completion_times
 from support.faulty_storage import WRITING, Crash, Fault, FaultyStorage
+from support.grouped import PLAIN, grouped_table, put
 from support.servicing import servicing
 
 Picture = dict[str, object]
@@ -31,23 +32,7 @@ KINDS = [("COPY_ON_WRITE", 2), ("MERGE_ON_READ", 2), ("MERGE_ON_READ", None)]
 
 
 def made(folder: Path, version: int, kind: str = "MERGE_ON_READ", buckets: int | None = 2) -> Table:
-    return lw.create_table(
-        folder / "t",
-        schema="id string, p string, n bigint",
-        key="id",
-        partition_by=["p"],
-        order_by="n",
-        type=kind,
-        buckets=buckets,
-        version=version,
-    )
-
-
-def put(table: Table, n: int, *ids: str) -> str:
-    rows = [{"id": i, "p": i[0], "n": n} for i in ids]
-    done = table.upsert(pa.Table.from_pylist(rows, schema=table.schema))
-    assert done.instant is not None
-    return done.instant.requested
+    return grouped_table(folder, version=version, type=kind, buckets=buckets, schema=PLAIN)
 
 
 def history(table: Table) -> None:

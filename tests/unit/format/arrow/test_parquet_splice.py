@@ -54,7 +54,7 @@ def source(data: bytes, footer: bytes | None = None) -> SpliceSource:
 
 def spliced(files: list[bytes], replaced: OneValue | None = NEW) -> bytes:
     sink = io.BytesIO()
-    assert why_apart([footer_of(data) for data in files], replaced) is None
+    assert why_apart([source(data) for data in files], replaced) is None
     values = {"key": b"value", "näme": "wért".encode()}
     splice(sink, [source(data) for data in files], replaced, lambda: values)
     return sink.getvalue()
@@ -142,20 +142,20 @@ def test_a_row_group_of_many_rows() -> None:
     ],
 )
 def test_other_columns_are_not_spliced(other: pa.Table, why: str) -> None:
-    footers = [footer_of(stored(rows(5, 1))), footer_of(stored(other))]
-    assert why in (why_apart(footers, NEW) or "")
+    sources = [source(stored(rows(5, 1))), source(stored(other))]
+    assert why in (why_apart(sources, NEW) or "")
 
 
 def test_a_column_that_is_no_text_is_not_replaced() -> None:
-    footer = footer_of(stored(rows(5, 1)))
+    file = source(stored(rows(5, 1)))
     for column in ("a", "l", "absent"):
-        assert "no plain column" in (why_apart([footer], OneValue(column, "")) or "")
+        assert "no plain column" in (why_apart([file], OneValue(column, "")) or "")
 
 
 def test_damaged_footers_are_told() -> None:
     data = stored(rows(5, 1))
     footer = footer_of(data)
     with pytest.raises(Corrupt):
-        why_apart([footer[: len(footer) // 2]], NEW)
+        why_apart([source(data, footer[: len(footer) // 2])], NEW)
     with pytest.raises(Corrupt):
         splice(io.BytesIO(), [source(data[:40], footer)], NEW, dict)

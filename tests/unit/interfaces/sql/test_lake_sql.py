@@ -236,6 +236,11 @@ MISTAKES = [
     ("UPDATE shop.orders SET ts = 0", Invalid, "3 rows would get a lower ts"),
     ("CREATE TABLE t USING hudi", Invalid, "LOCATION"),
     ("CREATE TABLE t (a INT) USING hudi TBLPROPERTIES (x = 1)", Invalid, "property x"),
+    (
+        "CREATE TABLE t (a INT) USING hudi OPTIONS (preCombineFeld = 'a')",
+        Invalid,
+        "Did you mean preCombineField",
+    ),
     (";", Invalid, "no statement"),
 ]
 
