@@ -405,13 +405,20 @@ class HashingStore:
         Entries that agreed when this process looked last are not looked at again.
         """
         key = (self.storage.uri, version.instant, version.config)
-        agreed = _AGREED.get(key, dict, dict)
-        strange = [p for p, info in fixed.items() if agreed.get(p) != info]
+        agreed = _AGREED.get(key, _Agreed, _Agreed)
+        if agreed.whole is fixed:
+            return
+        entries = agreed.entries
+        strange = [p for p, info in fixed.items() if entries.get(p) != info]
+        wrong = False
         for partition, number in zip(strange, version.counts().numbers_of(strange), strict=True):
             if fixed[partition].bucket_number == number:
-                agreed[partition] = fixed[partition]
+                entries[partition] = fixed[partition]
             else:
+                wrong = True
                 yield partition, number
+        if not wrong:
+            agreed.whole = fixed
 
     def _move(self, source: str, target: str) -> None:
         try:
@@ -423,7 +430,14 @@ class HashingStore:
             self.storage.delete([source])
 
 
-#: What was found to agree with a version of the rules.
+@dataclass(slots=True)
+class _Agreed:
+    """What was found to agree with a version of the rules: entries, and a whole metadata."""
+
+    entries: dict[str, PartitionHashInfo] = field(default_factory=dict)
+    whole: Fixed | None = None
+
+
 _AGREED = _Remembered(_KEPT_METAS)
 
 

@@ -372,6 +372,20 @@ def test_a_stop_at_any_call_leaves_the_old_rules_or_the_new(
 
 
 @pytest.mark.parametrize("version", [9, 6])
+def test_rules_of_a_dead_process_go_with_the_next_write(version: int) -> None:
+    storage = memory()
+    ruled_table(storage, version=version)
+    fault = Fault("write", path=CONFIGS_FOLDER, after=True, error=Crash)
+    assert not stopped(storage, lambda place: set_rules(open_state(place), THEN, {}), fault)
+    left = [f.path for f in storage.list(CONFIGS_FOLDER)]
+    assert len(left) == 2
+    assert counts(storage, "p=w") == [2], "they do not count"
+    Table(storage).upsert(table_of(rows(range(9), 1, "xy")))
+    assert [f.path for f in storage.list(CONFIGS_FOLDER)] == [hashing_config_path(FIRST_INSTANT)]
+    assert not _orphans(storage)
+
+
+@pytest.mark.parametrize("version", [9, 6])
 def test_a_stop_while_rules_are_taken_back_is_mended(version: int) -> None:
     def prepared() -> tuple[Storage, str]:
         storage = memory()
