@@ -14,11 +14,8 @@ earlier overtook, costs nothing but the check: the entries come back with the ne
 """
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from lakewright.format.hudi.hashing_config import (
     ARCHIVE_FOLDER,
@@ -44,6 +41,7 @@ from lakewright.format.hudi.simple_hash_meta import (
     parse_simple_name,
 )
 from lakewright.index.bucket_counts import BucketCounts
+from lakewright.index.remembered import Remembered
 from lakewright.model.bucket_rules.compiled import check_number
 from lakewright.model.bucket_rules.rules import BucketRules
 from lakewright.model.bucket_rules.text import (
@@ -58,13 +56,11 @@ from lakewright.model.logs import facts
 from lakewright.storage.paths import split
 from lakewright.storage.port import FileStat, Storage
 from lakewright.timeline.clock import newest_time
-from lakewright.timeline.committing import Rivals
 from lakewright.timeline.load import ATTEMPTS, load_timeline
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 Fixed = Mapping[str, PartitionHashInfo]
 
 _NOTHING_FIXED: Fixed = {}
@@ -91,33 +87,8 @@ class ConfigVersion:
         return BucketCounts(self.rules, self.pins, self.instant, meta)
 
 
-@dataclass(slots=True)
-class _Remembered:
-    """A few decoded files; whoever adds one too many drops the one that was not asked for longest.
-
-    The key holds all that a listing tells of a file, so that another content has another key.
-    """
-
-    most: int
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    values: OrderedDict[object, object] = field(default_factory=OrderedDict)
-
-    def get(self, key: object, make: Callable[[], T], kind: type[T]) -> T:
-        with self.lock:
-            found = self.values.get(key)
-            if isinstance(found, kind):
-                self.values.move_to_end(key)
-                return found
-        made = make()
-        with self.lock:
-            self.values[key] = made
-            while len(self.values) > self.most:
-                self.values.popitem(last=False)
-        return made
-
-
-_CONFIGS = _Remembered(_KEPT_CONFIGS)
-_METAS = _Remembered(_KEPT_METAS)
+_CONFIGS = Remembered(_KEPT_CONFIGS)
+_METAS = Remembered(_KEPT_METAS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,7 +409,7 @@ class _Agreed:
     whole: Fixed | None = None
 
 
-_AGREED = _Remembered(_KEPT_METAS)
+_AGREED = Remembered(_KEPT_METAS)
 
 
 def check_counts(
@@ -474,31 +445,6 @@ def check_counts(
         if info is None or info.bucket_number != mine:
             lacking[partition] = mine
     return lacking
-
-
-def check_config(
-    store: HashingStore, view: TimelineView, instant: str, planned: BucketCounts, rivals: Rivals
-) -> None:
-    """Raise ``Conflict`` where rules cannot be published at an instant, under the lock.
-
-    Newer ones must not count already, and the partitions that rivals wrote must keep their
-    numbers by ``planned``.
-    """
-    now = store.newest(view)
-    if now is None:
-        return
-    if now.instant >= instant:
-        raise Conflict(
-            f"The bucket rules were changed meanwhile, by {now.instant}.",
-            next_step="Nothing took effect; look at the rules as they are now, and try again.",
-            version=now.instant,
-        )
-    counts = now.counts()
-    for rival, body in rivals:
-        for partition in body.write_stats:
-            has, gets = counts.number_of(partition), planned.number_of(partition)
-            if has != gets:
-                raise _lost(partition, gets, has, f"the write {rival.requested}")
 
 
 def _newest(

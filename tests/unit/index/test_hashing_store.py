@@ -24,7 +24,7 @@ from lakewright.format.hudi.simple_hash_meta import (
     hash_meta_path,
 )
 from lakewright.index.bucket_counts import BucketCounts
-from lakewright.index.hashing_store import HashingStore, check_config, check_counts
+from lakewright.index.hashing_store import HashingStore, check_counts
 from lakewright.model.bucket_rules.rules import BucketRule, BucketRules
 from lakewright.model.errors import Conflict, Corrupt
 from support.faulty_storage import FaultyStorage
@@ -319,18 +319,6 @@ def test_rules_that_vanished_are_refused() -> None:
     counts = BucketCounts(ONE, {}, at(1))
     with pytest.raises(Conflict, match="are gone"):
         check_counts(HashingStore(made.storage), made.state().timeline, counts, ["dt=1"])
-
-
-def test_rules_follow_each_other_and_leave_rivals_their_numbers() -> None:
-    made = table(1).commit(3, {"dt=2": {"00000000-a_0-1-1_x.parquet": b""}})
-    store = ruled(made, at1=ONE)
-    view = made.state().timeline
-    rivals = [(i, view.commit_metadata(i)) for i in view.data()[1:]]
-    check_config(store, view, at(2), BucketCounts(TWO, {"dt=2": 2}), rivals)
-    with pytest.raises(Conflict, match="'dt=2' has 2 buckets by the write"):
-        check_config(store, view, at(2), BucketCounts(TWO), rivals)
-    with pytest.raises(Conflict, match=f"changed meanwhile, by {at(1)}"):
-        check_config(store, view, at(1), BucketCounts(ONE), ())
 
 
 # ------------------------------------------------------------------------- archive

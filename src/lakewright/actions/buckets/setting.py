@@ -105,7 +105,7 @@ def set_rules(
         metadata = CommitMetadata(extra=extra, operation=_OPERATION)
         committer.publish(ticket, metadata, setting.write)
     log.info("bucket rules set", extra=facts(version=ticket.instant, pinned=len(setting.pins)))
-    _archive(store, state)
+    archive_versions(state)
     return RulesSet(ticket.instant, rules, setting.pins, warnings)
 
 
@@ -117,6 +117,17 @@ def create_rules(storage: Storage, rules: BucketRules) -> None:
     """
     if storage.stat(hashing_config_path(FIRST_INSTANT)) is None:
         HashingStore(storage).write_config(FIRST_INSTANT, rules, {})
+
+
+def archive_versions(state: TableState) -> None:
+    """Put versions of the rules aside that no instant of the table needs.
+
+    What cannot be done now is left to the next one.
+    """
+    try:
+        HashingStore(state.storage).archive(state.refresh().timeline)
+    except LakewrightError as error:
+        log.warning("old bucket rules are not archived yet", extra=facts(error=str(error)))
 
 
 class _Setting:
@@ -212,11 +223,3 @@ def _schema(state: TableState) -> dict[str, str]:
             f"the table {state.config.name} has no schema yet.", next_step="Write rows first."
         )
     return schema_entries(state, schema)
-
-
-def _archive(store: HashingStore, state: TableState) -> None:
-    """Put old versions aside; what cannot be done now is left to the next one."""
-    try:
-        store.archive(state.refresh().timeline)
-    except LakewrightError as error:
-        log.warning("old bucket rules are not archived yet", extra=facts(error=str(error)))

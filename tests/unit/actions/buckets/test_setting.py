@@ -32,6 +32,7 @@ from support.faulty_storage import Crash, Fault, FaultyStorage
 from support.rescaling import (
     SCHEMA,
     SHAPES,
+    by_hudi,
     check_law,
     content,
     filled_table,
@@ -150,6 +151,16 @@ def test_ranges_and_unknown_kinds_reach_hudi_as_patterns() -> None:
     assert counts(MemoryStorage(storage.uri, {}), "p=w", "p=wz", "p=zz", "p=y") == [3, 3, 8, 4]
     table.upsert(table_of(rows(range(60), 7, "wxyz")))
     check_law(storage)
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_readers_of_the_hudi_package_see_every_row_after_it(tmp_path: Any, version: int) -> None:
+    storage = open_storage(tmp_path / "t")
+    table = filled_table(storage, version=version)
+    set_here(storage, THEN)
+    assert by_hudi(tmp_path / "t") == content(storage, meta=False)
+    table.upsert(table_of(rows(range(40, 90), 5, "wxyz")))
+    assert by_hudi(tmp_path / "t") == content(storage, meta=False)
 
 
 @pytest.mark.parametrize(
