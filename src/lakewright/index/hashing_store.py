@@ -173,7 +173,7 @@ class HashingStore:
             return False
         fixed = dict(before)
         for partition, number in self._disagreeing(version, before):
-            if before[partition].instant < version.instant:
+            if not _outranks(view, before[partition], version):
                 fixed[partition] = PartitionHashInfo(number, version.instant)
         shared = {number: PartitionHashInfo(number, instant) for number in set(news.values())}
         fixed.update((partition, shared[number]) for partition, number in news.items())

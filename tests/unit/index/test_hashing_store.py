@@ -229,14 +229,17 @@ def test_numbers_of_a_write_that_hudi_took_back_give_way() -> None:
     """Its metadata stays, and is older than the timeline one day."""
     made = table(20, 22)
     store = ruled(made, at3=ONE)
-    fix(made, 9, p1=(8, 9))
+    fix(made, 9, p1=(8, 9), p2=(8, 9))
     view = made.state().timeline
     assert view.is_committed(at(9)), "as far as the timeline tells"
     counts = store.load(view)
     assert counts is not None
     assert check_counts(store, view, counts, ["dt=1"]) == {"dt=1": 3}
     assert store.write_meta(at(22), {"dt=1": 3}, view)
-    assert store.fixed(view) == {"dt=1": PartitionHashInfo(3, at(22))}
+    assert store.fixed(view) == {
+        "dt=1": PartitionHashInfo(3, at(22)),
+        "dt=2": PartitionHashInfo(2, at(3)),
+    }
 
 
 def test_metadata_is_merged_and_written_only_for_news() -> None:
