@@ -12,6 +12,7 @@ from lakewright.actions.write.admission import admit
 from lakewright.actions.write.result import schema_entries
 from lakewright.format.hudi.metadata.commit import CommitMetadata
 from lakewright.format.hudi.properties import update_properties
+from lakewright.index.layout import PARTITION_RULES
 from lakewright.model.errors import AlreadyExists, Conflict, Invalid, Unsupported
 from lakewright.model.instant import Action, Instant
 from lakewright.model.options import check_properties
@@ -102,6 +103,12 @@ def set_properties(
 ) -> None:
     """Change settings of a table, under its lock; None removes one."""
     for key in changes:
+        if key == PARTITION_RULES.key:
+            raise Unsupported(
+                f"{key} is no property: the rules of a table have versions.",
+                next_step="Use table.buckets.set(rules), or ALTER TABLE … SET.",
+                key=key,
+            )
         if key.startswith(FIXED):
             raise Unsupported(
                 f"{key} is fixed when a table is created: its files depend on it.",
