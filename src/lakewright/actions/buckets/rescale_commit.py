@@ -42,6 +42,10 @@ from lakewright.timeline.view import TimelineView
 OPERATION = Operation.INSERT_OVERWRITE.value
 
 
+class Overtaken(Conflict):
+    """Partitions were written, or a dead write taken back from them, while a commit began."""
+
+
 @dataclass(frozen=True, slots=True)
 class Replacing:
     """A commit that has begun: what its tasks need, and its end.
@@ -87,8 +91,9 @@ def replacing(
     """Begin a commit that rewrites these slices, by partition; an error takes it back.
 
     ``seen`` is the timeline on which the slices were found. ``told`` is said in the requested
-    file, for others to know what is under way. ``Conflict`` where their partitions
-    were written since, or where a service or another such commit is at work on one of them.
+    file, for others to know what is under way. ``Overtaken`` where their partitions were written
+    since: find the slices anew. ``Conflict`` where a service or another such commit is at work
+    on one of them.
     """
     check_config(work.state.config)
     body = encode_replace_plan(_plan(work, groups, told or {}))
@@ -148,7 +153,7 @@ def _check_unwritten(
 ) -> None:
     touched = sorted(written_since(seen, now) & groups.keys())
     if touched:
-        raise Conflict(
+        raise Overtaken(
             f"{len(touched)} of the partitions were written while the rewriting began, the first "
             f"is {touched[0]!r}.",
             next_step="Nothing was changed; try again.",
