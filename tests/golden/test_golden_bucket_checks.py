@@ -72,3 +72,26 @@ def test_a_second_group_in_a_table_of_hudi_is_mended(
     plan.apply()
     assert table.buckets.check(options=options).ok
     assert sorted(map(repr, table.scan().to_arrow().to_pylist())) == before
+
+
+@pytest.mark.parametrize("name", [n for n in BUCKETED if re.fullmatch(r"cow_bucket_v\d+", str(n))])
+def test_hudis_procedure_makes_rules_of_a_plain_table_of_hudi(
+    name: str, golden_table: Table, tmp_path: Path
+) -> None:
+    path = shutil.copytree(golden_table(name), tmp_path / "t")
+    lake, table = lw.connect(tmp_path / "lake"), lw.open_table(path)
+    before = sorted(map(repr, table.scan().to_arrow().to_pylist()))
+    number = int(given(name)["hoodie.bucket.index.num.buckets"])
+    first = min(partition.path for partition in table.partitions())
+    call = (
+        f"CALL partition_bucket_index_manager(path => '{path}', bucket_number => {number}, "
+        f"overwrite => '^{re.escape(first)}$,7', "
+        f"options => 'hoodie.bucket.index.hash.field={given(name).get(SAID[2], '')}'"
+    ).replace("\\", "\\\\")
+    planned: Any = lake.sql(f"{call})")
+    assert planned["details"].to_pylist() == [f"\n{first} => 7\n"]
+    lake.sql(f"{call}, dry_run => false)")
+    numbers = {one.partition: one.buckets for one in table.buckets.show().partitions}
+    assert numbers == {p.path: 7 if p.path == first else number for p in table.partitions()}
+    assert table.buckets.check().ok
+    assert sorted(map(repr, table.scan().to_arrow().to_pylist())) == before

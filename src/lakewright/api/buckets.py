@@ -16,6 +16,7 @@ from lakewright.actions.buckets.showing import BucketsShown, show_buckets
 from lakewright.api.maintaining import Options
 from lakewright.api.upgrading import Upgradable
 from lakewright.format.hudi.hashing_config import FIRST_INSTANT
+from lakewright.index.bucket_counts import BucketCounts
 from lakewright.index.hashing_store import ConfigVersion, HashingStore
 from lakewright.model.bucket_rules.rules import BucketRules
 from lakewright.model.bucket_rules.text import parse_rules
@@ -121,17 +122,24 @@ class Buckets:
     ) -> None:
         self.servicing = servicing
 
+    def counts(self, *, options: Options | None = None) -> BucketCounts:
+        """Return how many buckets partitions have: rules, pins, and their version.
+
+        ``options`` say of a table of Hudi what it does not store: its index type, its number of
+        buckets, its hash fields.
+        """
+        with self.servicing(options) as work:
+            return look_at(work.name, work.state, work.options).counts
+
     @property
     def rules(self) -> BucketRules:
         """The rules that count; those of a table with one number have only that as default."""
-        with self.servicing(None) as work:
-            return look_at(work.name, work.state, work.options).counts.rules
+        return self.counts().rules
 
     @property
     def version(self) -> str | None:
         """The instant of the rules that count; None in a table with one number for all."""
-        with self.servicing(None) as work:
-            return look_at(work.name, work.state, work.options).counts.version
+        return self.counts().version
 
     def versions(self) -> tuple[ConfigVersion, ...]:
         """Return all versions of the rules that are kept, archived ones too, newest first."""
