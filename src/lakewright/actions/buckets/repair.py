@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from lakewright.actions.buckets.check import META, BucketReport, PartitionDamage, check_buckets
+from lakewright.actions.buckets.check import BucketReport, PartitionDamage, check_buckets
 from lakewright.actions.buckets.looking import BucketIndex, look_at
 from lakewright.actions.buckets.repair_task import RepairWork, repair_partition
 from lakewright.actions.buckets.rescale_commit import replacing
@@ -155,12 +155,11 @@ def plan_repair(work: Servicing, partitions: Sequence[str] | None = None) -> Rep
 
 def repair_plan(report: BucketReport, index: BucketIndex) -> RepairPlan:
     """Return the plan that mends what a report found."""
-    wrong = sorted(problem.partition for problem in report.problems if problem.code == META)
     return RepairPlan(
         table=report.table,
         version=index.counts.version,
         items=tuple(_item(damage) for damage in report.damage),
-        metadata={partition: index.counts.number_of(partition) for partition in wrong},
+        metadata=dict(report.disagreeing),
         damage=tuple(report.damage),
     )
 
