@@ -236,10 +236,10 @@ class Finder:
         self._words = bool(places & {Place.WORD_EDGE, Place.NO_WORD_EDGE})
         self._lines = bool(places & {Place.LINE_START, Place.LINE_END})
         self._tails = Place.TAIL in places
-        self._symbols = _Symbols(node.chars for node in nodes if isinstance(node, Step))
-        self._masks = [
-            self._symbols.mask(node.chars) if isinstance(node, Step) else 0 for node in nodes
-        ]
+        sets = {node.chars for node in nodes if isinstance(node, Step)}
+        self._symbols = _Symbols(sets)
+        masks = {chars: self._symbols.mask(chars) for chars in sets}
+        self._masks = [masks[node.chars] if isinstance(node, Step) else 0 for node in nodes]
         self._forget()
 
     def begin(self) -> State:

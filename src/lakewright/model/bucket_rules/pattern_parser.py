@@ -482,6 +482,8 @@ class _Parser:
 
     def whole_character(self, chars: CharSet) -> CharSet:
         """Refuse halves of characters, which Java finds inside of characters beyond U+FFFF."""
+        if not chars or chars[-1][1] < char_sets.SURROGATES[0][0]:
+            return chars
         halves = char_sets.intersection(chars, char_sets.SURROGATES)
         wide = char_sets.union(char_sets.SURROGATES + char_sets.ASTRAL)
         if halves and char_sets.intersection(chars, wide) != wide:
