@@ -154,3 +154,18 @@ def test_every_verb_puts_rows_into_their_buckets(
     numbers = check_law(state.storage)
     kept = {"p=d0": 4, "p=d1": 7, "p=d12": 4, "p=12": 5, "p=é": 9, "p=x": 4}
     assert numbers == {**kept, "p=__HIVE_DEFAULT_PARTITION__": 2}
+
+
+def test_the_data_source_puts_rows_into_their_buckets(spark: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark.sql.datasource", reason="PySpark 4 is not installed")
+    state = made(tmp_path / "t", "id string, p string, n bigint", ["p"])
+    days = ["d0", "d1", "12", "é"]
+    for first, last, operation in ((0, 60, "insert"), (30, 90, "upsert")):
+        rows = [(f"k{n}", days[n % 4], first) for n in range(first, last)]
+        frame = spark.createDataFrame(rows, "id string, p string, n bigint")
+        writer = frame.write.format("lakewright").mode("append").option("operation", operation)
+        writer.save(str(tmp_path / "t"))
+    found = lw.open_table(tmp_path / "t").scan().to_arrow().to_pylist()
+    assert {row["id"]: row["n"] for row in found} == {f"k{n}": 30 * (n >= 30) for n in range(90)}
+    assert len(found) == 90
+    assert check_law(state.storage) == {"p=d0": 4, "p=d1": 7, "p=12": 5, "p=é": 9}
