@@ -106,6 +106,7 @@ def set_rules(
         committer.publish(ticket, metadata, setting.write)
     log.info("bucket rules set", extra=facts(version=ticket.instant, pinned=len(setting.pins)))
     archive_versions(state)
+    warnings = check_rules(rules, partitions=setting.there)
     return RulesSet(ticket.instant, rules, setting.pins, warnings)
 
 
@@ -143,12 +144,12 @@ class _Setting:
         self._instant = instant
         self._rules = rules
         self._plain = plain
-        self._there: set[str] = set()
+        self.there: set[str] = set()
         self.pins: Mapping[str, int] = {}
 
     def look(self, view: TimelineView) -> None:
         """Find the partitions that the table has, however many; nothing is locked meanwhile."""
-        self._there.update(existing_partitions(self._store.storage, view))
+        self.there.update(existing_partitions(self._store.storage, view))
 
     def write(self, rivals: Rivals, view: TimelineView) -> None:
         """Write the version's files, under the lock, after a last look at what changed."""
@@ -162,9 +163,9 @@ class _Setting:
                 version=now.instant,
             )
         for _, body in rivals:
-            self._there.update(partition for partition, stats in body.write_stats.items() if stats)
+            self.there.update(partition for partition, stats in body.write_stats.items() if stats)
         counts = self._plain if now is None else now.counts()
-        self.pins = _pins(sorted(self._there), counts, BucketCounts(self._rules))
+        self.pins = _pins(sorted(self.there), counts, BucketCounts(self._rules))
         store.sweep(view)
         if now is None:
             # What this version is built on: taking it back must not leave an empty folder, which

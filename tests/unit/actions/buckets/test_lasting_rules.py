@@ -78,6 +78,34 @@ def test_a_rollback_takes_rules_and_numbers_back(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [9, 6])
+def test_a_rescale_stops_counting_before_anything_of_it_is_deleted(version: int) -> None:
+    """With its completed file data and rules go back together; until its pending files are gone,
+    nobody believes what is left."""
+    storage = memory()
+    ruled(storage, version=version)
+    rescaled(storage, rules(("p=x", 5), default=2))
+    target = latest(Table(storage))
+    place = FaultyStorage(storage)
+    Table(place).rollback(target)
+    gone = [call.path for call in place.calls if call.verb == "delete" and target in call.path]
+    kinds = [kind for path in gone if (kind := _kind(path)) is not None]
+    assert kinds == ["completed", "hashing config", "hash config", "data", "pending"]
+
+
+def _kind(path: str) -> str | None:
+    folder, _, name = path.rpartition("/")
+    match folder:
+        case _ if folder == CONFIGS_FOLDER:
+            return "hashing config"
+        case _ if folder == SIMPLE_FOLDER:
+            return "hash config"
+        case ".hoodie" | ".hoodie/timeline":
+            return "pending" if name.endswith(("inflight", "requested")) else "completed"
+        case _:
+            return "data" if path.startswith("p=") else None
+
+
+@pytest.mark.parametrize("version", [9, 6])
 @pytest.mark.parametrize("stop", [None, 0, 1, 2])
 def test_a_restore_goes_back_to_the_rules_of_then(version: int, stop: int | None) -> None:
     """Even where it is stopped while it deletes, and finished by the next writer."""

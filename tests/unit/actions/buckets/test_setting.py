@@ -120,6 +120,16 @@ def test_the_same_rules_again_write_nothing() -> None:
     assert "as before" in str(two)
 
 
+def test_rules_that_meet_are_told_with_a_partition_that_is_there() -> None:
+    storage = memory()
+    filled_table(storage)
+    done = set_here(storage, rules(("p=[xy]", 4), ("p=y|q", 5), default=4))
+    assert "both match paths such as 'p=y'" in done.warnings[0]
+    assert "decides for none" in done.warnings[1], "of the partitions that there are"
+    assert f"warning: {done.warnings[0]}" in str(done).splitlines()
+    assert not done.pins, "the first decides"
+
+
 def test_a_version_is_a_commit_without_files() -> None:
     storage = memory()
     table = filled_table(storage)
@@ -380,6 +390,29 @@ def test_a_stop_at_any_call_leaves_the_old_rules_or_the_new(
                 assert not open_state(storage).timeline.pending()
                 assert not _orphans(storage)
     assert seen == {True, False}
+
+
+def test_a_stop_on_disk_leaves_the_old_rules_or_the_new(tmp_path: Any) -> None:
+    """Where the lock is a file, which a dead process leaves behind: some of the calls."""
+
+    def prepared(name: str) -> Storage:
+        storage = open_storage(tmp_path / name)
+        ruled_table(storage)
+        Table(storage).upsert(table_of(rows(range(9), 1, "xy")))
+        return storage
+
+    counting = FaultyStorage(prepared("count"))
+    set_rules(open_state(counting), THEN, {})
+    for number in range(3, len(counting.calls), 7):
+        storage = prepared(str(number))
+        fault = Fault(at=number, after=True, error=(unavailable, Crash)[number % 2])
+        stopped(storage, lambda place: set_rules(open_state(place), THEN, {}), fault)
+        now = counts(storage, "p=w")[0]
+        Table(storage).upsert(table_of(rows(range(20), 2, "xyw")))
+        assert check_law(storage) == {"p=x": 3, "p=y": 2, "p=w": now}
+        set_here(storage, rules(default=11))
+        assert check_law(storage)["p=w"] == now
+        assert not _orphans(storage)
 
 
 @pytest.mark.parametrize("version", [9, 6])
