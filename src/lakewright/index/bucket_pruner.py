@@ -107,6 +107,8 @@ def bucket_pruner(
         return None
     try:
         counts = _counts_at(state, as_of, upto)
+        if counts is not None:
+            counts.numbers_of(())  # patterns that are not understood are refused here
     except (Corrupt, Invalid, Unsupported) as error:
         log.warning("buckets are not pruned: %s", error, extra=facts(table=state.storage.uri))
         return None
