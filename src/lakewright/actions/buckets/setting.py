@@ -17,9 +17,10 @@ from lakewright.format.hudi.file_names import base_file, log_file
 from lakewright.format.hudi.hashing_config import FIRST_INSTANT, hashing_config_path
 from lakewright.format.hudi.metadata.commit import CommitMetadata
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
+from lakewright.format.hudi.properties import update_properties
 from lakewright.index.bucket_counts import BucketCounts
 from lakewright.index.hashing_store import HashingStore
-from lakewright.index.layout import IndexKind
+from lakewright.index.layout import BUCKETS, IndexKind
 from lakewright.model.bucket_rules.compiled import check_rules
 from lakewright.model.bucket_rules.rules import BucketRules
 from lakewright.model.errors import Conflict, Invalid, LakewrightError
@@ -31,6 +32,7 @@ from lakewright.table.evolution import stored_schema
 from lakewright.table.partitions import SKIPPED
 from lakewright.table.state import TableState
 from lakewright.timeline.committing import Committer, Rivals
+from lakewright.timeline.locks.choose import open_lock
 from lakewright.timeline.storage_committer import StorageCommitter
 from lakewright.timeline.view import TimelineView
 
@@ -121,14 +123,22 @@ def create_rules(storage: Storage, rules: BucketRules) -> None:
 
 
 def archive_versions(state: TableState) -> None:
-    """Put versions of the rules aside that no instant of the table needs.
+    """Put aside what newer rules have overtaken: versions, and the number that properties name.
 
-    What cannot be done now is left to the next one.
+    No instant of the table needs such a version any more. A number in the properties means
+    nothing beside rules, but Hudi refuses to change rules against it. What cannot be done now is
+    left to the next one.
     """
     try:
-        HashingStore(state.storage).archive(state.refresh().timeline)
+        fresh = state.refresh()
+        store = HashingStore(fresh.storage)
+        store.archive(fresh.timeline)
+        if BUCKETS.given(fresh.config.properties) and store.newest(fresh.timeline) is not None:
+            options = {**fresh.storage.options, **fresh.config.properties}
+            with open_lock(fresh.storage, options).acquire():
+                update_properties(fresh.storage, {BUCKETS.key: None})
     except LakewrightError as error:
-        log.warning("old bucket rules are not archived yet", extra=facts(error=str(error)))
+        log.warning("old bucket rules are not put aside yet", extra=facts(error=str(error)))
 
 
 class _Setting:

@@ -260,14 +260,13 @@ def test_rules_in_every_form_come_with_the_table(
     assert counts is not None
     assert (counts.rules, counts.pins, counts.version) == (RULES, {}, FIRST_INSTANT)
     stored = table.definition.properties
-    assert stored[NUMBER] == "3"
     assert stored["hoodie.index.type"] == "BUCKET"
-    assert not [key for key in stored if "partition.expressions" in key or "rule.type" in key]
+    assert [key for key in stored if "bucket" in key] == ["hoodie.bucket.index.hash.field"]
 
 
 def test_the_default_of_the_seed_where_nothing_is_said(tmp_path: Path) -> None:
     table = lw.create_table(tmp_path / "t", schema="id string", key="id", buckets="a,3")
-    assert table.definition.properties[NUMBER] == "256"
+    assert table.buckets.rules.default == 256
 
 
 def test_a_number_is_a_plain_table(tmp_path: Path) -> None:
@@ -284,7 +283,7 @@ def test_a_number_is_a_plain_table(tmp_path: Path) -> None:
         ({"buckets": "a,0"}, "number of buckets"),
         ({"buckets": {"expressions": 3}}, "list"),
         ({"buckets": SEED, "index": "SIMPLE"}, "no buckets"),
-        ({"buckets": SEED, "properties": {NUMBER: "4"}}, "contradicts"),
+        ({"buckets": SEED, "properties": {NUMBER: "4"}}, "3 as default"),
         ({"buckets": 4, "properties": {EXPRESSIONS: json.dumps(SEED)}}, "3 as default"),
         ({"buckets": SEED, "properties": {EXPRESSIONS: "a,4"}}, "different rules"),
         ({"properties": {EXPRESSIONS: "a,3", "hoodie.index.type": "BLOOM"}}, "contradicts"),

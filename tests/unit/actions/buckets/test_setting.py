@@ -44,6 +44,7 @@ from support.rescaling import (
     table_of,
 )
 
+NUMBER = "hoodie.bucket.index.num.buckets"
 FIRST = rules(("p=x", 3), default=2)
 THEN = rules(("p=[yz]", 5), ("p=w", 7), default=6)
 
@@ -87,6 +88,7 @@ def test_the_first_version_of_an_upgraded_table_says_what_it_had() -> None:
     versions = HashingStore(storage).history(open_state(storage).timeline)
     assert [v.instant for v in versions] == [FIRST_INSTANT, done.instant]
     assert versions[0].rules == BucketRules(default=4)
+    assert NUMBER not in open_state(storage).config.properties, "Hudi would refuse other rules"
     Table(storage).rollback(done.instant)
     assert counts(storage, "p=x", "p=new") == [4, 4]
     assert [f.path for f in storage.list(CONFIGS_FOLDER)] == [hashing_config_path(FIRST_INSTANT)]
@@ -206,7 +208,7 @@ def test_an_index_that_is_not_stored_is_stored_with_the_rules() -> None:
     path = ".hoodie/hoodie.properties"
     kept = [line for line in storage.read(path).decode().splitlines() if "index" not in line]
     storage.write(path, "\n".join(kept).encode())
-    given = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
+    given = {"hoodie.index.type": "BUCKET", NUMBER: "4"}
     with pytest.raises(LakewrightError, match="buckets"):
         set_here(storage, THEN)
     done = set_here(storage, THEN, **given)
@@ -514,7 +516,7 @@ def test_the_first_version_comes_with_the_table(tmp_path: Any) -> None:
     assert (config.default_bucket_number, config.instant) == (2, FIRST_INSTANT)
     assert parse_rules(storage.read(hash_config_path(FIRST_INSTANT)).decode()) == FIRST
     assert (tmp_path / "t" / ARCHIVE_FOLDER).is_dir(), "Hudi looks into it"
-    assert open_state(storage).config.properties["hoodie.bucket.index.num.buckets"] == "2"
+    assert NUMBER not in open_state(storage).config.properties
 
 
 def test_rules_are_not_written_over_a_first_version() -> None:
