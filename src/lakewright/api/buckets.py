@@ -1,5 +1,7 @@
 """The bucket index of a table: ``Table.buckets``."""
 
+import hashlib
+import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,7 +22,7 @@ from lakewright.index.bucket_counts import BucketCounts
 from lakewright.index.hashing_store import ConfigVersion, HashingStore
 from lakewright.model.bucket_rules.rules import BucketRules
 from lakewright.model.bucket_rules.text import parse_rules
-from lakewright.model.errors import Invalid
+from lakewright.model.errors import Conflict, Invalid
 from lakewright.model.shown import SHOWN, Shown
 
 if TYPE_CHECKING:
@@ -31,25 +33,25 @@ Rules: TypeAlias = str | int | Mapping[str, object] | BucketRules
 Partitions: TypeAlias = Sequence[str]
 
 
-class RescalePlanned(Shown):
-    """A rescale that is planned: look at it, apply it, and undo it.
+class _Planned(Shown):
+    """A plan that can be carried out: ``plan`` is its value."""
 
-    ``plan`` is the plan as a value. ``apply`` refuses a plan that the table has outgrown; nothing
-    is changed then. ``undo`` takes back what ``apply`` did, rows and rules together.
-    """
+    __slots__ = ("_buckets", "_options", "plan")
 
-    __slots__ = ("_buckets", "_options", "_result", "plan")
-
-    def __init__(self, buckets: "Buckets", plan: RescalePlan, options: Options | None) -> None:
+    def __init__(
+        self,
+        buckets: "Buckets",
+        plan: RescalePlan | RepairPlan | UndoPlan,
+        options: Options | None,
+    ) -> None:
         self.plan = plan
         self._buckets = buckets
         self._options = options
-        self._result: RescaleResult | None = None
 
     @property
-    def items(self) -> Sequence[RescaleItem]:
-        """The partitions that get another number of buckets."""
-        return self.plan.items
+    def id(self) -> str:
+        """A short text that differs where plans do."""
+        return hashlib.sha256(self.plan.to_json().encode()).hexdigest()[:12]
 
     def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
         """Stream the plan as lines; ``limit`` partitions, None for all."""
@@ -58,6 +60,42 @@ class RescalePlanned(Shown):
     def to_json(self) -> str:
         """Return the plan for programs."""
         return self.plan.to_json()
+
+    def __repr__(self) -> str:
+        return str(self.plan)
+
+    def _repr_html_(self) -> str:
+        if isinstance(self.plan, UndoPlan):
+            return f"<pre>{html.escape(str(self.plan))}</pre>"
+        return self.plan._repr_html_()
+
+
+class RescalePlanned(_Planned):
+    """A rescale that is planned: look at it, apply it, and undo it.
+
+    ``plan`` is the plan as a value. ``apply`` refuses a plan that the table has outgrown; nothing
+    is changed then. ``undo`` takes back what ``apply`` did, rows and rules together.
+    """
+
+    __slots__ = ("_result",)
+    plan: RescalePlan
+
+    def __init__(self, buckets: "Buckets", plan: RescalePlan, options: Options | None) -> None:
+        super().__init__(buckets, plan, options)
+        self._result: RescaleResult | None = None
+
+    @property
+    def items(self) -> Sequence[RescaleItem]:
+        """The partitions that get another number of buckets."""
+        return self.plan.items
+
+    def explain(self, partition: str) -> str:
+        """Say what the plan does with a partition, and why."""
+        for item in self.plan.items:
+            if item.partition == partition:
+                return f"{partition}: {item.before} -> {item.after} buckets, {item.why}"
+        number = self.plan.present.number_of(partition)
+        return f"{partition}: stays at {number} buckets"
 
     def apply(self) -> RescaleResult:
         """Carry the plan out: rows move and rules change in one commit.
@@ -74,41 +112,48 @@ class RescalePlanned(Shown):
             raise Invalid("the plan was not applied here.", next_step="Call apply() first.")
         return self._buckets.undo(to=self.plan.version or FIRST_INSTANT, options=self._options)
 
-    def __repr__(self) -> str:
-        return str(self.plan)
 
-    def _repr_html_(self) -> str:
-        return self.plan._repr_html_()
+class UndoPlanned(_Planned):
+    """An undo that is planned: look at it, and apply it. ``plan`` is the plan as a value."""
+
+    __slots__ = ("_version",)
+    plan: UndoPlan
+
+    def __init__(
+        self, buckets: "Buckets", plan: UndoPlan, options: Options | None, version: str | None
+    ) -> None:
+        super().__init__(buckets, plan, options)
+        self._version = version
+
+    def apply(self) -> RescaleResult:
+        """Go back, rows and rules together; ``Conflict`` where the rules changed since."""
+        now = self._buckets.counts(options=self._options).version
+        if now != self._version:
+            raise Conflict(
+                f"the rules are those of {now} now, and the undo was planned on {self._version}.",
+                next_step="Nothing was changed; plan it again with buckets.plan_undo().",
+                version=now,
+            )
+        return self._buckets.undo(to=self.plan.to, options=self._options)
 
 
-class RepairPlanned(Shown):
+class RepairPlanned(_Planned):
     """A repair that is planned: look at it, and apply it. ``plan`` is the plan as a value."""
 
-    __slots__ = ("_buckets", "_options", "plan")
+    __slots__ = ()
+    plan: RepairPlan
 
-    def __init__(self, buckets: "Buckets", plan: RepairPlan, options: Options | None) -> None:
-        self.plan = plan
-        self._buckets = buckets
-        self._options = options
-
-    def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
-        """Stream the plan as lines; ``limit`` partitions, None for all."""
-        return self.plan.lines(limit)
-
-    def to_json(self) -> str:
-        """Return the plan for programs."""
-        return self.plan.to_json()
+    def explain(self, partition: str) -> str:
+        """Say what the plan does with a partition, and why."""
+        for item in self.plan.items:
+            if item.partition == partition:
+                return f"{partition}: {item.mended} of {item.buckets} buckets anew, {item.why}"
+        return f"{partition}: nothing is wrong with its buckets"
 
     def apply(self) -> RepairResult:
         """Mend what was found, in one commit; ``Conflict`` where the table changed since."""
         with self._buckets.servicing(self._options) as work:
             return repair(work, self.plan)
-
-    def __repr__(self) -> str:
-        return str(self.plan)
-
-    def _repr_html_(self) -> str:
-        return self.plan._repr_html_()
 
 
 class Buckets:
@@ -200,10 +245,11 @@ class Buckets:
 
     def plan_undo(
         self, *, steps: int = 1, to: str | None = None, options: Options | None = None
-    ) -> UndoPlan:
+    ) -> UndoPlanned:
         """Say what ``undo`` would do; nothing is changed."""
         with self.servicing(options) as work:
-            return plan_undo(work, steps=steps, to=to)
+            version = look_at(work.name, work.state, work.options).counts.version
+            return UndoPlanned(self, plan_undo(work, steps=steps, to=to), options, version)
 
     def undo(
         self, *, steps: int = 1, to: str | None = None, options: Options | None = None

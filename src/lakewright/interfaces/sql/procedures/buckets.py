@@ -60,8 +60,9 @@ def partition_bucket_index_manager(lake: "Lake", arguments: Arguments) -> Iterat
     table, options = named_table(lake, arguments), settings_of(arguments)
     RULE_TYPE.read({RULE_TYPE.key: str(arguments["rule"])})
     number = whole_of(arguments, "bucket_number")
-    if number != _NOT_GIVEN and not BUCKETS.given(table.definition.properties):
-        # What Hudi's tables do not store; ours do, and it counts.
+    stored = bool(table.buckets.versions()) or BUCKETS.given(table.definition.properties)
+    if number != _NOT_GIVEN and not stored:
+        # What plain tables of Hudi do not store; ours do, and it counts.
         options = {INDEX_TYPE.key: IndexKind.BUCKET.value, BUCKETS.key: str(number), **options}
     overwrite, add = text_of(arguments, "overwrite"), text_of(arguments, "add")
     rollback = text_of(arguments, "rollback")
