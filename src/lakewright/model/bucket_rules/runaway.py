@@ -6,9 +6,10 @@ that can read the same text in many ways keeps it busy for longer than anyone wa
 * *Two ways around.* If a loop can read one text in two ways and come back to where it was, then
   each repetition of that text doubles the work. This is decided, not guessed (exponential
   ambiguity of the automaton), for loops of up to ``LARGEST_LOOP`` characters.
-* *A bad text.* The work on one text can be counted without doing it: the ways to each
-  place of the automaton add up. A search for the worst text of a partition path's length finds
-  what grows fast without such a loop: ``a?a?a?a?…``, or many ``.*`` in a row.
+* *A bad text.* The work on one text can be counted without doing it: the ways to each place of
+  the automaton add up, to the very number of characters that Java looks at. A search for a bad
+  text of a partition path's length finds what grows fast without such a loop: ``a?a?a?a?…``, or
+  many ``.*`` in a row.
 
 Both ask for a text in which the pattern is not found, because Java stops at the first success.
 """
@@ -35,6 +36,7 @@ _MOST_WAYS = 1_000_000
 _MOST_PAIRS = 1_000_000
 _EFFORT = 1_500_000
 _MOST_SYMBOLS = 300_000
+_MOST_REPEATED = 30
 _START, _LATER, _DONE, _NOWHERE = -1, -2, -3, -4
 
 
@@ -225,16 +227,31 @@ def _loops(following: Mapping[int, Mapping[int, int]]) -> list[set[int]]:
 def _worst_text(ways: _Ways) -> str | None:
     """Return a text on which Java's work is too much; None where the search finds none.
 
-    The search takes, at each place, the character that leaves the most ways open.
+    Tried are the text that leaves the most ways open at each character, and for each
+    character the text that repeats it.
     """
     if ways.done & {_START, _LATER}:
         return None
     symbols = _symbols(ways.chars)
-    effort = 0
+    effort = _Effort(_EFFORT)
+    texts = [_costly(ways, symbols, effort)]
+    texts += [_costly(ways, [symbol], effort) for symbol in symbols[:_MOST_REPEATED]]
+    return min((text for text in texts if text is not None), key=len, default=None)
+
+
+@dataclass(slots=True)
+class _Effort:
+    """Steps that a search has left."""
+
+    left: int
+
+
+def _costly(ways: _Ways, symbols: list[tuple[str, frozenset[int]]], effort: _Effort) -> str | None:
+    """Return a text of some characters on which the work is too much, made greedily; or None."""
     counts = dict(ways.next[_START])
     work = 0
     text = ""
-    for _ in range(LENGTH):
+    while len(text) < LENGTH:
         best: tuple[int, str, dict[int, int]] | None = None
         for char, readers in symbols:
             after = dict(ways.next[_LATER])
@@ -243,8 +260,8 @@ def _worst_text(ways: _Ways) -> str | None:
                 found = found or state in ways.done
                 for target, many in ways.next[state].items():
                     after[target] = after.get(target, 0) + counts[state] * many
-                effort += 1 + len(ways.next[state])
-            if effort > _EFFORT:
+                effort.left -= 1 + len(ways.next[state])
+            if effort.left < 0:
                 return None
             total = sum(after.values())
             if not found and (best is None or total > best[0]):
