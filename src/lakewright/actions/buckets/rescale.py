@@ -271,13 +271,14 @@ class _Guard:
         before. All others must have the number that the new rules give.
         """
         moving = {item.partition for item in self.plan.items}
+        wanted = self.plan.wanted
         for partition in sorted(written):
             if partition in moving:
                 if not moves:
                     raise _stale(f"{by} has written to partition {partition!r}")
                 continue
             has = self.plan.present.number_of(partition)
-            gets = self.plan.wanted.number_of(partition)
+            gets = wanted.number_of(partition)
             if has != gets:
                 raise _stale(
                     f"{by} has written to partition {partition!r} with {has} buckets, for which "
