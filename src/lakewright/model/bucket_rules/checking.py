@@ -1,8 +1,7 @@
 """What is checked when rules are set: what is refused, and what is worth a warning."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
 
 from lakewright.model.bucket_rules.automaton import Graph
 from lakewright.model.bucket_rules.comparing import Effort, common_text, deciding
@@ -13,8 +12,6 @@ from lakewright.model.bucket_rules.rules import BucketRule
 from lakewright.model.bucket_rules.runaway import runs_away
 from lakewright.model.errors import InvalidExpression
 
-#: Partitions that are looked at, taken at random from all.
-SAMPLE = 2_000
 #: Rules of which each pair is compared; and the effort of all of these.
 COMPARED = 50
 #: Pairs that are told one by one.
@@ -57,10 +54,11 @@ def refuse_runaway(rule: BucketRule, pattern: str) -> None:
         )
 
 
-def warnings_of(read: Sequence[Read], partitions: Iterable[str]) -> tuple[str, ...]:
-    """Return what may surprise: rules that never decide, and rules that meet on the same paths."""
-    known = list(partitions)
-    sample = known if len(known) <= SAMPLE else Random(0).sample(known, SAMPLE)
+def warnings_of(read: Sequence[Read], sample: Sequence[str]) -> tuple[str, ...]:
+    """Return what may surprise: rules that never decide, and rules that meet on the same paths.
+
+    ``sample`` are partitions that the table has.
+    """
     matched = {path: _matching(read, path) for path in sample}
     shortest = {rule.number: _shortest(rule) for rule in read}
     never = _never_deciding(read, shortest)

@@ -178,6 +178,25 @@ def test_partitions_show_what_meets():
     assert len(check_rules(rules, partitions=["us/2026-11", "eu/2026-11"])) == 1
 
 
+@pytest.mark.parametrize(
+    ("expression", "paths", "warned"),
+    [
+        ("dt: [1, 5]", ["eu/1", "us/2"], True),
+        ("dt: [1, 5]", ["region=eu/dt=9"], False),
+        ("dt: [1, 5]", ["9"], False),
+        ("dt: [1, 5]", ["day=9"], True),
+        ("[1, 5]", ["eu/1"], True),
+        ("[1, 5]", ["day=9"], False),
+        ("level 2: [1, 5]", ["9"], True),
+        ("level 2: [1, 5]", ["9/9"], False),
+        ("dt: [1, 5]", [], False),
+    ],
+)
+def test_a_range_whose_value_no_partition_has(expression, paths, warned):
+    warnings = check_rules(rules_of((expression, 1, "range")), partitions=paths)
+    assert any("finds its value in none" in warning for warning in warnings) is warned
+
+
 def test_word_edges_beside_other_scripts():
     rules = rules_of((r"\bab\b", 1))
     assert check_rules(rules, partitions=["ab"]) == ()
