@@ -84,5 +84,6 @@ def test_tables_without_buckets_say_so(tmp_path: Path) -> None:
     for look in (plain.buckets.show, plain.buckets.check, plain.buckets.advise):
         with pytest.raises(lw.Invalid, match="has no buckets: its index is SIMPLE"):
             look()
-    with pytest.raises(lw.Unsupported, match=r"buckets\.set"):
-        plain.set_properties({"hoodie.bucket.index.partition.expressions": "4"})
+    for key in ("hoodie.bucket.index.partition.expressions", "hoodie.bucket.index.num.buckets"):
+        with pytest.raises(lw.Unsupported, match=r"buckets\.set"):
+            plain.set_properties({key: "4"})
