@@ -102,7 +102,7 @@ class RescalePlanned(_Planned):
 
         ``Conflict`` where the table is not as planned any more.
         """
-        with self._buckets.servicing(self._options) as work:
+        with self._buckets._servicing(self._options) as work:
             self._result = rescale(work, self.plan)
         return self._result
 
@@ -152,7 +152,7 @@ class RepairPlanned(_Planned):
 
     def apply(self) -> RepairResult:
         """Mend what was found, in one commit; ``Conflict`` where the table changed since."""
-        with self._buckets.servicing(self._options) as work:
+        with self._buckets._servicing(self._options) as work:
             return repair(work, self.plan)
 
 
@@ -165,7 +165,7 @@ class Buckets:
     def __init__(
         self, servicing: "Callable[[Options | None], AbstractContextManager[Servicing]]"
     ) -> None:
-        self.servicing = servicing
+        self._servicing = servicing
 
     def counts(self, *, options: Options | None = None) -> BucketCounts:
         """Return how many buckets partitions have: rules, pins, and their version.
@@ -173,7 +173,7 @@ class Buckets:
         ``options`` say of a table of Hudi what it does not store: its index type, its number of
         buckets, its hash fields.
         """
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             return look_at(work.name, work.state, work.options).counts
 
     @property
@@ -188,7 +188,7 @@ class Buckets:
 
     def versions(self) -> tuple[ConfigVersion, ...]:
         """Return all versions of the rules that are kept, archived ones too, newest first."""
-        with self.servicing(None) as work:
+        with self._servicing(None) as work:
             store = HashingStore(work.state.storage)
             return tuple(reversed(store.history(work.state.timeline)))
 
@@ -202,14 +202,14 @@ class Buckets:
         there keep their number until they are rescaled; new ones get what the rules say. Jobs
         that are under way go on with the rules they began with.
         """
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             return set_rules(work.state, self._read(rules, default), options or {}, work.committer)
 
     def show(
         self, *, partitions: Partitions | None = None, options: Options | None = None
     ) -> BucketsShown:
         """Return the rules, their versions, and the number and sizes of every partition."""
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             index = look_at(work.name, work.state, work.options)
             return show_buckets(
                 work.name,
@@ -239,7 +239,7 @@ class Buckets:
                 f"partitions={partitions!r} is one text.", next_step=f"Give [{partitions!r}]."
             )
         wanted = None if rules is None else self._read(rules, default)
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             plan = plan_rescale(work, partitions=partitions, rules=wanted)
         return RescalePlanned(self, plan, options)
 
@@ -247,7 +247,7 @@ class Buckets:
         self, *, steps: int = 1, to: str | None = None, options: Options | None = None
     ) -> UndoPlanned:
         """Say what ``undo`` would do; nothing is changed."""
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             version = look_at(work.name, work.state, work.options).counts.version
             return UndoPlanned(self, plan_undo(work, steps=steps, to=to), options, version)
 
@@ -259,7 +259,7 @@ class Buckets:
         A rollback where nothing was written since; otherwise rows move back, and every later
         row stays. Rules and rows go back together.
         """
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             return undo_rescale(work, steps=steps, to=to)
 
     def advise(
@@ -280,7 +280,7 @@ class Buckets:
             found[TARGET_BYTES.key] = str(target_bytes)
         if most is not None:
             found[MOST.key] = str(most)
-        with self.servicing(found) as work:
+        with self._servicing(found) as work:
             index = look_at(work.name, work.state, work.options)
             return advise(work.name, work.state, index.counts, work.options, partitions)
 
@@ -295,7 +295,7 @@ class Buckets:
 
         With ``rows=False`` files are judged by their names, and none is opened.
         """
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             index = look_at(work.name, work.state, work.options)
             return check_buckets(
                 work, index.counts, index.hash_fields, index.fixed, partitions, rows=rows
@@ -309,7 +309,7 @@ class Buckets:
         Rows go to the buckets of their keys. Of several rows with one key the one stays that the
         table's merge mode prefers.
         """
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             plan = plan_repair(work, partitions)
         return RepairPlanned(self, plan, options)
 
