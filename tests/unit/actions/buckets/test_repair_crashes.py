@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -54,7 +55,9 @@ def fail_at_calls(shape: str, start: int, step: int, *, after: bool, dies: bool)
         storage = memory()
         copy_table(template, storage)
         plan = Table(storage).buckets.repair()
-        fault = Fault(at=number, after=after, **({"error": Crash} if dies else {}))
+        fault = Fault(at=number, after=after)
+        if dies:
+            fault = replace(fault, error=Crash)
         faulty = FaultyStorage(storage, [fault])
         try:
             RepairPlanned(Table(faulty).buckets, plan.plan, None).apply()
