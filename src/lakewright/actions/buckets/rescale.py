@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from lakewright.actions.buckets.rescale_commit import Overtaken, Replacing, replacing
+from lakewright.actions.buckets.rescale_commit import OVERTAKEN, Replacing, replacing
 from lakewright.actions.buckets.rescale_plan import RescaleItem, RescalePlan, mark_of
 from lakewright.actions.buckets.rescale_slices import BucketTable, checked_slices, list_folders
 from lakewright.actions.buckets.setting import archive_versions, create_rules, set_rules
@@ -143,9 +143,11 @@ def rescale(work: Servicing, plan: RescalePlan) -> RescaleResult:
         return _only_rules(work, plan)
     try:
         result = _attempt(work, plan)
-    except Overtaken as overtaken:
+    except Conflict as conflict:
+        if not conflict.facts.get(OVERTAKEN):
+            raise
         # By a dead write that was taken back as this one began, for example.
-        log.info("slices are looked for anew", extra=facts(table=work.name, why=str(overtaken)))
+        log.info("slices are looked for anew", extra=facts(table=work.name, why=str(conflict)))
         result = _attempt(work, plan)
     told = facts(
         table=work.state.storage.uri,
