@@ -15,7 +15,7 @@ from itertools import islice
 from lakewright.actions.buckets.check import BucketReport, PartitionDamage, check_buckets
 from lakewright.actions.buckets.looking import BucketIndex, look_at
 from lakewright.actions.buckets.repair_task import RepairWork, repair_partition
-from lakewright.actions.buckets.rescale_commit import replacing
+from lakewright.actions.buckets.rescale_commit import OVERTAKEN, replacing
 from lakewright.actions.buckets.sizes import shown_bytes
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.slices import list_slices
@@ -199,6 +199,16 @@ def repair(work: Servicing, plan: RepairPlan) -> RepairResult:
             f"{plan.table} has no meta columns, so that nobody knows which rows are newer.",
             next_step="Copy the rows into a new table, with those that you choose.",
         )
+    try:
+        return _attempt(work, plan)
+    except Conflict as conflict:
+        if not conflict.facts.get(OVERTAKEN):
+            raise
+        # By a dead write that was taken back as this one began, for example.
+        return _attempt(work, plan)
+
+
+def _attempt(work: Servicing, plan: RepairPlan) -> RepairResult:
     state = work.state.refresh()
     index = look_at(work.name, state, work.options)
     _check_version(plan, index)
