@@ -182,10 +182,9 @@ def _word_edges(read: Sequence[Read], sample: Sequence[str]) -> list[str]:
     foreign = next((path for path in sample if not path.isascii()), None)
     if foreign is None:
         return []
-    places = {Place.WORD_EDGE, Place.NO_WORD_EDGE}
     return [
-        f"{rule} uses \\b or \\B, which see other words in paths such as {foreign!r} from Java 19 "
-        "on: write the characters around the word instead."
+        f"{rule} uses \\b, which sees other words in paths such as {foreign!r} from Java 19 on: "
+        "write the characters around the word instead."
         for rule in read
-        if rule.graph.places() & places
+        if Place.WORD_EDGE in rule.graph.places()
     ]

@@ -256,13 +256,16 @@ class _Parser:
             "z": Place.END,
             "Z": Place.TAIL,
             "b": Place.WORD_EDGE,
-            "B": Place.NO_WORD_EDGE,
         }
         if letter in places and letter:
             self.at += 2
             if letter == "b" and self.peek() == "{":
                 self.fail("\\b{…} is not supported", "Write \\b.")
             return Assertion(places[letter])
+        if letter == "B":
+            self.fail(
+                "Java finds \\B within characters beyond U+FFFF", "Write the characters around it."
+            )
         if letter == "Q":
             self.at += 2
             self.quoted = True
