@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from lakewright.model.version import VERSION
 
 if TYPE_CHECKING:
+    from lakewright.actions.buckets.rescale import RescaleResult
+    from lakewright.actions.buckets.rescale_plan import RescalePlan
     from lakewright.actions.services.plan import ServicePlan
     from lakewright.actions.services.upgrade_plan import UpgradePlan, UpgradeResult
     from lakewright.api.creating import create_table
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from lakewright.api.scan import Scan
     from lakewright.api.table import Table
     from lakewright.interfaces.entry import connect
+    from lakewright.model.bucket_rules.compiled import register_rule
+    from lakewright.model.bucket_rules.rules import BucketRule, BucketRules
     from lakewright.model.errors import (
         AlreadyExists,
         CommitStateUnknown,
@@ -82,6 +86,11 @@ _HOME = {
     "Unsupported": "model.errors",
     "col": "model.expression.build",
     "lit": "model.expression.build",
+    "BucketRule": "model.bucket_rules.rules",
+    "BucketRules": "model.bucket_rules.rules",
+    "register_rule": "model.bucket_rules.compiled",
+    "RescalePlan": "actions.buckets.rescale_plan",
+    "RescaleResult": "actions.buckets.rescale",
     "ServicePlan": "actions.services.plan",
     "UpgradePlan": "actions.services.upgrade_plan",
     "UpgradeResult": "actions.services.upgrade_plan",
@@ -101,10 +110,15 @@ __all__ = [  # noqa: RUF022 - the order of the guide: doors first, then nouns, t
     "col",
     "lit",
     "register_merger",
+    "register_rule",
+    "BucketRule",
+    "BucketRules",
     "Lake",
     "Operation",
     "PartitionWritten",
     "RecordMerger",
+    "RescalePlan",
+    "RescaleResult",
     "Scan",
     "ServicePlan",
     "ServiceResult",

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.spark
 RULES = BucketRules(
     (
         BucketRule(r"\A(p=)?d[1-3]\z", 7),
+        BucketRule(r"\A(?:p=x\x20y|d12|p\x3dd12)\z", 8),
         BucketRule("__HIVE", 2),
         BucketRule("\\x{e9}|/[a-z]", 9),
         BucketRule("level 1: [10, 20)", 5, "range"),
@@ -37,7 +38,23 @@ RULES = BucketRules(
 )
 PINS = {"p=d0": 3, "d0": 3, "p=it's": 11, "p=a,b;c": 6}
 COUNTS = BucketCounts(RULES, PINS, "20260101000000000")
-DAYS = [None, "", "d0", "d1", "d12", "D1", "é😀", "a/b", "a,b;c", "it's", "%", "\\d", "d3\n", "12"]
+DAYS = [
+    None,
+    "",
+    "d0",
+    "d1",
+    "d12",
+    "D1",
+    "é😀",
+    "a/b",
+    "a,b;c",
+    "it's",
+    "%",
+    "\\d",
+    "d3\n",
+    "12",
+    "x y",
+]
 DATES = [dt.date(1, 2, 3), None, dt.date(2026, 11, 1)]
 MANY = {"lakewright.write.driver-bytes": "0", "lakewright.write.driver-work": "0"}
 
@@ -92,8 +109,12 @@ def test_what_spark_cannot_tell(spark: Any) -> None:
     assert path is not None
     many = BucketRules(tuple(BucketRule(f"p={n}$", 2) for n in range(65)), 4)
     assert count_column(path, BucketCounts(many, {}, "1")) is None
-    pins = {f"p={n}": 2 for n in range(1_001)}
-    assert count_column(path, BucketCounts(RULES, pins, "1")) is None
+    paths = [f"p={n}" for n in range(1_001)]
+    assert count_column(path, BucketCounts(RULES, dict.fromkeys(paths, 2), "1")) is None
+    exact = BucketRules((BucketRule(rf"\A(?:{'|'.join(paths)})\z", 2),), 4)
+    assert count_column(path, BucketCounts(exact, {}, "1")) is None
+    away = BucketRules((BucketRule("(a|a)*b", 2),), 4)
+    assert count_column(path, BucketCounts(away, {}, "1")) is None
 
 
 @pytest.mark.parametrize("native", [True, False])
@@ -152,5 +173,20 @@ def test_every_verb_puts_rows_into_their_buckets(
     expected |= {f"k{n}": n for n in range(3_900, 4_100) if days[n % 7] is not None}
     assert Counter((row["id"], row["n"]) for row in found) == Counter(expected.items())
     numbers = check_law(state.storage)
-    kept = {"p=d0": 4, "p=d1": 7, "p=d12": 4, "p=12": 5, "p=é": 9, "p=x": 4}
+    kept = {"p=d0": 4, "p=d1": 7, "p=d12": 8, "p=12": 5, "p=é": 9, "p=x": 4}
     assert numbers == {**kept, "p=__HIVE_DEFAULT_PARTITION__": 2}
+
+
+def test_the_data_source_puts_rows_into_their_buckets(spark: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark.sql.datasource", reason="PySpark 4 is not installed")
+    state = made(tmp_path / "t", "id string, p string, n bigint", ["p"])
+    days = ["d0", "d1", "12", "é"]
+    for first, last, operation in ((0, 60, "insert"), (30, 90, "upsert")):
+        rows = [(f"k{n}", days[n % 4], first) for n in range(first, last)]
+        frame = spark.createDataFrame(rows, "id string, p string, n bigint")
+        writer = frame.write.format("lakewright").mode("append").option("operation", operation)
+        writer.save(str(tmp_path / "t"))
+    found = lw.open_table(tmp_path / "t").scan().to_arrow().to_pylist()
+    assert {row["id"]: row["n"] for row in found} == {f"k{n}": 30 * (n >= 30) for n in range(90)}
+    assert len(found) == 90
+    assert check_law(state.storage) == {"p=d0": 4, "p=d1": 7, "p=12": 5, "p=é": 9}

@@ -1,12 +1,16 @@
 """A whole table read from every kind of storage gives the rows of the local one."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import lakewright as lw
+from lakewright.index.hashing_store import HashingStore
 from lakewright.storage.open import open_storage
+from support.rescaling import check_law, made_table, table_of
+from support.rescaling import rows as rescaling_rows
 from support.s3_server import S3Server, running_s3_server
 
 Tables = Callable[[str], Path]
@@ -88,3 +92,30 @@ def test_every_verb_writes_on_s3(server: S3Server) -> None:
     assert table.fsck(deep=True).ok
     assert table.insert_overwrite_table([]).instant is not None
     assert table.scan().count() == 0
+
+
+@pytest.mark.service
+def test_bucket_rules_on_s3(server: S3Server) -> None:
+    """They are set, moved, archived and taken back where nothing is renamed in one step."""
+    storage = open_storage("s3://lake/ruled", server.options)
+    table = made_table(storage, buckets="p=x,3;p=.,2")
+    table.upsert(table_of(rescaling_rows(range(30), 1, "xy")))
+    server.set_faults({"method": "PUT", "key": "hashing_config", "how": "lose"})
+    done = table.buckets.set("p=w,5", default=4)
+    assert done.pins == {"p=x": 3, "p=y": 2}
+    table.upsert(table_of(rescaling_rows(range(40), 2, "wxy")))
+    assert check_law(storage) == {"p=w": 5, "p=x": 3, "p=y": 2}
+    table.buckets.plan_rescale().apply()
+    assert check_law(storage) == {"p=w": 5, "p=x": 4, "p=y": 4}
+    table.buckets.undo()
+    assert check_law(storage) == {"p=w": 5, "p=x": 3, "p=y": 2}
+    store = HashingStore(storage)
+    kept = [version.rules for version in store.history(table.timeline)]
+    # As if the timeline began after both.
+    later = table.buckets.set("p=v,6", default=4).instant
+    view = table.timeline
+    entries = tuple(e for e in view.entries if e.instant.requested >= later)
+    moved = store.archive(replace(view, entries=entries))
+    assert moved and done.instant in moved
+    assert [version.rules for version in store.history(table.timeline)][: len(kept)] == kept
+    assert check_law(storage) == {"p=w": 5, "p=x": 3, "p=y": 2}

@@ -17,14 +17,14 @@ ESCAPES = [
     *(r"\p{Digit}", r"\p{Alpha}", r"\P{Alnum}", r"\p{Punct}", r"\p{XDigit}", r"\p{Space}"),
     *(r"\Q.a\E", r"\Q[,;\E", r"\é"),
 ]
-ANCHORS = ["^", "$", r"\A", r"\z", r"\Z", r"\b", r"\B", "(?m)^", "(?m:$)", "(?m:^)"]
+ANCHORS = ["^", "$", r"\A", r"\z", r"\Z", r"\b", "(?m)^", "(?m:$)", "(?m:^)"]
 QUANTIFIERS = ["*", "+", "?", "*?", "+?", "??", "{2}", "{0,1}", "{1,2}", "{1,}", "{2,3}?", "{0}"]
 CLASSES = [
     *("[abc]", "[^a]", "[a-c]", "[^a-c0-9]", "[a-]", "[-a]", r"[\d_]", r"[^\w]", r"[\-,;]"),
     *("[a[bc]]", "[a-c&&[bc]]", "[a-z&&[^b]]", r"[\Qa-\E]", r"[\x61-\x63]", "[😀a]", "[^😀]"),
     *("[A-Z]", r"[^\n]", "[.$^*]", r"[\p{Digit}a]", "[a-c[0-9]&&[b1]]", "[é-ü]", r"[\]\[]"),
 ]
-CHARS = "abcABz019_-=/ ,;.é中😀\n\r\x85\u0301"
+CHARS = "abcABz019_-=/ ,;.é中😀\U0001d49c\n\r\x85\u0301\U0001d167"
 
 atoms = st.one_of(
     st.sampled_from(LITERALS),

@@ -10,7 +10,14 @@ from lakewright.timeline.view import TimelineView
 
 PARTITION = ".hoodie_partition_metadata"
 #: Files that belong to the table itself, and the lock that any writer may leave behind.
-OWN = (".hoodie/hoodie.properties", ".hoodie/.locks/", ".hoodie/.aux/", ".hoodie/lock")
+OWN = (
+    ".hoodie/hoodie.properties",
+    ".hoodie/.locks/",
+    ".hoodie/.aux/",
+    ".hoodie/lock",
+    ".hoodie/.bucket_index/",
+    ".hoodie/.hashing_meta/",
+)
 HISTORY = (".hoodie/timeline/history/", ".hoodie/archived/")
 
 

@@ -25,9 +25,10 @@ CHANGING = WRITING | {"ensure_folder"}
 def run(folder: Path, verb: str, step: int) -> int:
     """Run this script; return in how many copies of the template a writer died."""
     here = Path(__file__)
+    paths = filter(None, (str(here.parents[1]), os.environ.get("PYTHONPATH")))
     done = subprocess.run(
         [sys.executable, str(here), str(folder), verb, str(step)],
-        env={**os.environ, "PYTHONPATH": str(here.parents[1])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         timeout=300,

@@ -32,10 +32,10 @@ def prepare(
     *,
     mor: bool,
     version: int,
-    buckets: int | None,
+    buckets: int | str | None,
     properties: Mapping[str, str] | None = None,
 ) -> Table:
-    """Create the table and give it two commits."""
+    """Create the table and give it two commits; ``buckets`` are a number or rules."""
     details: dict[str, Any] = {
         "partition_by": ["p"],
         "order_by": "ts",

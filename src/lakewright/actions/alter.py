@@ -12,6 +12,7 @@ from lakewright.actions.write.admission import admit
 from lakewright.actions.write.result import schema_entries
 from lakewright.format.hudi.metadata.commit import CommitMetadata
 from lakewright.format.hudi.properties import update_properties
+from lakewright.index.layout import BUCKETS, PARTITION_RULES
 from lakewright.model.errors import AlreadyExists, Conflict, Invalid, Unsupported
 from lakewright.model.instant import Action, Instant
 from lakewright.model.options import check_properties
@@ -102,6 +103,14 @@ def set_properties(
 ) -> None:
     """Change settings of a table, under its lock; None removes one."""
     for key in changes:
+        if key in (PARTITION_RULES.key, BUCKETS.key):
+            raise Unsupported(
+                f"{key} is no property: the rules of a table have versions.",
+                next_step="Use table.buckets.set(rules), where a number is a rule for all, and "
+                "rescale; in SQL, ALTER TABLE … SET "
+                f"('{PARTITION_RULES.key}' = '…').",
+                key=key,
+            )
         if key.startswith(FIXED):
             raise Unsupported(
                 f"{key} is fixed when a table is created: its files depend on it.",

@@ -27,7 +27,7 @@ from lakewright.format.hudi.properties import (
     table_checksum,
 )
 from lakewright.index.hashing_store import HashingStore
-from lakewright.index.layout import IndexKind
+from lakewright.index.layout import BUCKETS, IndexKind
 from lakewright.model.bucket_rules.rules import BucketRules
 from lakewright.model.errors import AlreadyExists, Invalid, Unsupported
 from lakewright.model.options import check_properties, parse_bool
@@ -103,6 +103,8 @@ def plan_create(
         **_change_properties(given),
         **index_properties(descriptor.record_key, index, number, hash_by, given),
     }
+    if rules is not None:
+        del made[BUCKETS.key]
     _check_agreement(made, given)
     properties = {**given, **made}
     properties[CHECKSUM] = str(table_checksum(properties))

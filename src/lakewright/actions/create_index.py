@@ -25,17 +25,18 @@ def take_rules(
 ) -> tuple[BucketRules | None, int | None]:
     """Return the bucket rules of a new table, and its number of buckets, as far as they are told.
 
-    Rules may stand among the properties under Hudi's name. They are taken from there: what a
-    table's properties say cannot change with its rules.
+    Rules and their default may stand among the properties under Hudi's names. They are taken from
+    there: what a table's properties say cannot change with its rules, and Hudi refuses to change
+    rules against a number that is stored.
     """
     text = given.pop(PARTITION_RULES.key, None)
     RULE_TYPE.read(given)
     given.pop(RULE_TYPE.key, None)
     rules = buckets if isinstance(buckets, BucketRules) else None
     number = buckets if isinstance(buckets, int) else None
+    stored = BUCKETS.read(given) if BUCKETS.given(given) else None
     if text is not None:
-        default = BUCKETS.read(given) if BUCKETS.given(given) else number
-        told = parse_rules(text, default)
+        told = parse_rules(text, number if stored is None else stored)
         if rules is not None and rules != told:
             raise Invalid(
                 f"the property {PARTITION_RULES.key} and buckets= give different rules.",
@@ -45,11 +46,13 @@ def take_rules(
         rules = told
     if rules is None:
         return None, number
-    if number is not None and number != rules.default:
-        raise Invalid(
-            f"buckets={number}, but the rules have {rules.default} as default.",
-            next_step="Leave buckets= out: the rules' default counts.",
-        )
+    for name, value in (("buckets", number), (BUCKETS.key, stored)):
+        if value is not None and value != rules.default:
+            raise Invalid(
+                f"{name}={value}, but the rules have {rules.default} as default.",
+                next_step=f"Leave {name} out: the rules' default counts.",
+            )
+    given.pop(BUCKETS.key, None)
     for warning in check_rules(rules):
         log.warning("bucket rules: %s", warning)
     return rules, rules.default

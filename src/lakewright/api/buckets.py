@@ -1,5 +1,7 @@
 """The bucket index of a table: ``Table.buckets``."""
 
+import hashlib
+import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias
@@ -16,10 +18,11 @@ from lakewright.actions.buckets.showing import BucketsShown, show_buckets
 from lakewright.api.maintaining import Options
 from lakewright.api.upgrading import Upgradable
 from lakewright.format.hudi.hashing_config import FIRST_INSTANT
+from lakewright.index.bucket_counts import BucketCounts
 from lakewright.index.hashing_store import ConfigVersion, HashingStore
 from lakewright.model.bucket_rules.rules import BucketRules
 from lakewright.model.bucket_rules.text import parse_rules
-from lakewright.model.errors import Invalid
+from lakewright.model.errors import Conflict, Invalid
 from lakewright.model.shown import SHOWN, Shown
 
 if TYPE_CHECKING:
@@ -30,25 +33,25 @@ Rules: TypeAlias = str | int | Mapping[str, object] | BucketRules
 Partitions: TypeAlias = Sequence[str]
 
 
-class RescalePlanned(Shown):
-    """A rescale that is planned: look at it, apply it, and undo it.
+class _Planned(Shown):
+    """A plan that can be carried out: ``plan`` is its value."""
 
-    ``plan`` is the plan as a value. ``apply`` refuses a plan that the table has outgrown; nothing
-    is changed then. ``undo`` takes back what ``apply`` did, rows and rules together.
-    """
+    __slots__ = ("_buckets", "_options", "plan")
 
-    __slots__ = ("_buckets", "_options", "_result", "plan")
-
-    def __init__(self, buckets: "Buckets", plan: RescalePlan, options: Options | None) -> None:
+    def __init__(
+        self,
+        buckets: "Buckets",
+        plan: RescalePlan | RepairPlan | UndoPlan,
+        options: Options | None,
+    ) -> None:
         self.plan = plan
         self._buckets = buckets
         self._options = options
-        self._result: RescaleResult | None = None
 
     @property
-    def items(self) -> Sequence[RescaleItem]:
-        """The partitions that get another number of buckets."""
-        return self.plan.items
+    def id(self) -> str:
+        """A short text that differs where plans do."""
+        return hashlib.sha256(self.plan.to_json().encode()).hexdigest()[:12]
 
     def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
         """Stream the plan as lines; ``limit`` partitions, None for all."""
@@ -58,12 +61,48 @@ class RescalePlanned(Shown):
         """Return the plan for programs."""
         return self.plan.to_json()
 
+    def __repr__(self) -> str:
+        return str(self.plan)
+
+    def _repr_html_(self) -> str:
+        if isinstance(self.plan, UndoPlan):
+            return f"<pre>{html.escape(str(self.plan))}</pre>"
+        return self.plan._repr_html_()
+
+
+class RescalePlanned(_Planned):
+    """A rescale that is planned: look at it, apply it, and undo it.
+
+    ``plan`` is the plan as a value. ``apply`` refuses a plan that the table has outgrown; nothing
+    is changed then. ``undo`` takes back what ``apply`` did, rows and rules together.
+    """
+
+    __slots__ = ("_result",)
+    plan: RescalePlan
+
+    def __init__(self, buckets: "Buckets", plan: RescalePlan, options: Options | None) -> None:
+        super().__init__(buckets, plan, options)
+        self._result: RescaleResult | None = None
+
+    @property
+    def items(self) -> Sequence[RescaleItem]:
+        """The partitions that get another number of buckets."""
+        return self.plan.items
+
+    def explain(self, partition: str) -> str:
+        """Say what the plan does with a partition, and why."""
+        for item in self.plan.items:
+            if item.partition == partition:
+                return f"{partition}: {item.before} -> {item.after} buckets, {item.why}"
+        number = self.plan.present.number_of(partition)
+        return f"{partition}: stays at {number} buckets"
+
     def apply(self) -> RescaleResult:
         """Carry the plan out: rows move and rules change in one commit.
 
         ``Conflict`` where the table is not as planned any more.
         """
-        with self._buckets.servicing(self._options) as work:
+        with self._buckets._servicing(self._options) as work:
             self._result = rescale(work, self.plan)
         return self._result
 
@@ -73,41 +112,48 @@ class RescalePlanned(Shown):
             raise Invalid("the plan was not applied here.", next_step="Call apply() first.")
         return self._buckets.undo(to=self.plan.version or FIRST_INSTANT, options=self._options)
 
-    def __repr__(self) -> str:
-        return str(self.plan)
 
-    def _repr_html_(self) -> str:
-        return self.plan._repr_html_()
+class UndoPlanned(_Planned):
+    """An undo that is planned: look at it, and apply it. ``plan`` is the plan as a value."""
+
+    __slots__ = ("_version",)
+    plan: UndoPlan
+
+    def __init__(
+        self, buckets: "Buckets", plan: UndoPlan, options: Options | None, version: str | None
+    ) -> None:
+        super().__init__(buckets, plan, options)
+        self._version = version
+
+    def apply(self) -> RescaleResult:
+        """Go back, rows and rules together; ``Conflict`` where the rules changed since."""
+        now = self._buckets.counts(options=self._options).version
+        if now != self._version:
+            raise Conflict(
+                f"the rules are those of {now} now, and the undo was planned on {self._version}.",
+                next_step="Nothing was changed; plan it again with buckets.plan_undo().",
+                version=now,
+            )
+        return self._buckets.undo(to=self.plan.to, options=self._options)
 
 
-class RepairPlanned(Shown):
+class RepairPlanned(_Planned):
     """A repair that is planned: look at it, and apply it. ``plan`` is the plan as a value."""
 
-    __slots__ = ("_buckets", "_options", "plan")
+    __slots__ = ()
+    plan: RepairPlan
 
-    def __init__(self, buckets: "Buckets", plan: RepairPlan, options: Options | None) -> None:
-        self.plan = plan
-        self._buckets = buckets
-        self._options = options
-
-    def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
-        """Stream the plan as lines; ``limit`` partitions, None for all."""
-        return self.plan.lines(limit)
-
-    def to_json(self) -> str:
-        """Return the plan for programs."""
-        return self.plan.to_json()
+    def explain(self, partition: str) -> str:
+        """Say what the plan does with a partition, and why."""
+        for item in self.plan.items:
+            if item.partition == partition:
+                return f"{partition}: {item.mended} of {item.buckets} buckets anew, {item.why}"
+        return f"{partition}: nothing is wrong with its buckets"
 
     def apply(self) -> RepairResult:
         """Mend what was found, in one commit; ``Conflict`` where the table changed since."""
-        with self._buckets.servicing(self._options) as work:
+        with self._buckets._servicing(self._options) as work:
             return repair(work, self.plan)
-
-    def __repr__(self) -> str:
-        return str(self.plan)
-
-    def _repr_html_(self) -> str:
-        return self.plan._repr_html_()
 
 
 class Buckets:
@@ -119,23 +165,30 @@ class Buckets:
     def __init__(
         self, servicing: "Callable[[Options | None], AbstractContextManager[Servicing]]"
     ) -> None:
-        self.servicing = servicing
+        self._servicing = servicing
+
+    def counts(self, *, options: Options | None = None) -> BucketCounts:
+        """Return how many buckets partitions have: rules, pins, and their version.
+
+        ``options`` say of a table of Hudi what it does not store: its index type, its number of
+        buckets, its hash fields.
+        """
+        with self._servicing(options) as work:
+            return look_at(work.name, work.state, work.options).counts
 
     @property
     def rules(self) -> BucketRules:
         """The rules that count; those of a table with one number have only that as default."""
-        with self.servicing(None) as work:
-            return look_at(work.name, work.state, work.options).counts.rules
+        return self.counts().rules
 
     @property
     def version(self) -> str | None:
         """The instant of the rules that count; None in a table with one number for all."""
-        with self.servicing(None) as work:
-            return look_at(work.name, work.state, work.options).counts.version
+        return self.counts().version
 
     def versions(self) -> tuple[ConfigVersion, ...]:
         """Return all versions of the rules that are kept, archived ones too, newest first."""
-        with self.servicing(None) as work:
+        with self._servicing(None) as work:
             store = HashingStore(work.state.storage)
             return tuple(reversed(store.history(work.state.timeline)))
 
@@ -149,14 +202,14 @@ class Buckets:
         there keep their number until they are rescaled; new ones get what the rules say. Jobs
         that are under way go on with the rules they began with.
         """
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             return set_rules(work.state, self._read(rules, default), options or {}, work.committer)
 
     def show(
         self, *, partitions: Partitions | None = None, options: Options | None = None
     ) -> BucketsShown:
         """Return the rules, their versions, and the number and sizes of every partition."""
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             index = look_at(work.name, work.state, work.options)
             return show_buckets(
                 work.name,
@@ -186,16 +239,17 @@ class Buckets:
                 f"partitions={partitions!r} is one text.", next_step=f"Give [{partitions!r}]."
             )
         wanted = None if rules is None else self._read(rules, default)
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             plan = plan_rescale(work, partitions=partitions, rules=wanted)
         return RescalePlanned(self, plan, options)
 
     def plan_undo(
         self, *, steps: int = 1, to: str | None = None, options: Options | None = None
-    ) -> UndoPlan:
+    ) -> UndoPlanned:
         """Say what ``undo`` would do; nothing is changed."""
-        with self.servicing(options) as work:
-            return plan_undo(work, steps=steps, to=to)
+        with self._servicing(options) as work:
+            version = look_at(work.name, work.state, work.options).counts.version
+            return UndoPlanned(self, plan_undo(work, steps=steps, to=to), options, version)
 
     def undo(
         self, *, steps: int = 1, to: str | None = None, options: Options | None = None
@@ -205,7 +259,7 @@ class Buckets:
         A rollback where nothing was written since; otherwise rows move back, and every later
         row stays. Rules and rows go back together.
         """
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             return undo_rescale(work, steps=steps, to=to)
 
     def advise(
@@ -226,7 +280,7 @@ class Buckets:
             found[TARGET_BYTES.key] = str(target_bytes)
         if most is not None:
             found[MOST.key] = str(most)
-        with self.servicing(found) as work:
+        with self._servicing(found) as work:
             index = look_at(work.name, work.state, work.options)
             return advise(work.name, work.state, index.counts, work.options, partitions)
 
@@ -241,7 +295,7 @@ class Buckets:
 
         With ``rows=False`` files are judged by their names, and none is opened.
         """
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             index = look_at(work.name, work.state, work.options)
             return check_buckets(
                 work, index.counts, index.hash_fields, index.fixed, partitions, rows=rows
@@ -255,7 +309,7 @@ class Buckets:
         Rows go to the buckets of their keys. Of several rows with one key the one stays that the
         table's merge mode prefers.
         """
-        with self.servicing(options) as work:
+        with self._servicing(options) as work:
             plan = plan_repair(work, partitions)
         return RepairPlanned(self, plan, options)
 

@@ -70,9 +70,8 @@ class BucketPruner:
         if wanted is None:
             wanted = frozenset(f"{number % count:08d}" for number in self._hashes)
             self._wanted[count] = wanted
-        beyond = f"{count:08d}"
         numbers = [piece.group.file_id[:8] for piece in slices]
-        if any(number >= beyond or not _is_bucket(number) for number in numbers):
+        if not _are_buckets(numbers) or max(numbers, default="") >= f"{count:08d}":
             return slices  # written with other buckets than the table names
         return [piece for piece, n in zip(slices, numbers, strict=True) if n in wanted]
 
@@ -108,6 +107,8 @@ def bucket_pruner(
         return None
     try:
         counts = _counts_at(state, as_of, upto)
+        if counts is not None:
+            counts.numbers_of(())  # patterns that are not understood are refused here
     except (Corrupt, Invalid, Unsupported) as error:
         log.warning("buckets are not pruned: %s", error, extra=facts(table=state.storage.uri))
         return None
@@ -139,8 +140,9 @@ def _is_seen(state: TableState, instant: str, as_of: str | None, upto: str | Non
     return (state.timeline.completion_of(instant) or instant) <= bound
 
 
-def _is_bucket(number: str) -> bool:
-    return len(number) == 8 and number.isascii() and number.isdigit()
+def _are_buckets(numbers: Sequence[str]) -> bool:
+    digits = "".join(numbers)
+    return len(digits) == 8 * len(numbers) and digits.isascii() and digits.isdigit()
 
 
 @lru_cache(maxsize=64)

@@ -14,11 +14,8 @@ earlier overtook, costs nothing but the check: the entries come back with the ne
 """
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from lakewright.format.hudi.hashing_config import (
     ARCHIVE_FOLDER,
@@ -44,6 +41,7 @@ from lakewright.format.hudi.simple_hash_meta import (
     parse_simple_name,
 )
 from lakewright.index.bucket_counts import BucketCounts
+from lakewright.index.remembered import Remembered
 from lakewright.model.bucket_rules.compiled import check_number
 from lakewright.model.bucket_rules.rules import BucketRules
 from lakewright.model.bucket_rules.text import (
@@ -58,13 +56,11 @@ from lakewright.model.logs import facts
 from lakewright.storage.paths import split
 from lakewright.storage.port import FileStat, Storage
 from lakewright.timeline.clock import newest_time
-from lakewright.timeline.committing import Rivals
 from lakewright.timeline.load import ATTEMPTS, load_timeline
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 Fixed = Mapping[str, PartitionHashInfo]
 
 _NOTHING_FIXED: Fixed = {}
@@ -91,33 +87,8 @@ class ConfigVersion:
         return BucketCounts(self.rules, self.pins, self.instant, meta)
 
 
-@dataclass(slots=True)
-class _Remembered:
-    """A few decoded files; whoever adds one too many drops the one that was not asked for longest.
-
-    The key holds all that a listing tells of a file, so that another content has another key.
-    """
-
-    most: int
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    values: OrderedDict[object, object] = field(default_factory=OrderedDict)
-
-    def get(self, key: object, make: Callable[[], T], kind: type[T]) -> T:
-        with self.lock:
-            found = self.values.get(key)
-            if isinstance(found, kind):
-                self.values.move_to_end(key)
-                return found
-        made = make()
-        with self.lock:
-            self.values[key] = made
-            while len(self.values) > self.most:
-                self.values.popitem(last=False)
-        return made
-
-
-_CONFIGS = _Remembered(_KEPT_CONFIGS)
-_METAS = _Remembered(_KEPT_METAS)
+_CONFIGS = Remembered(_KEPT_CONFIGS)
+_METAS = Remembered(_KEPT_METAS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +109,7 @@ class HashingStore:
         if version is None or not verified:
             return None if version is None else version.counts()
         meta, fixed = self._fixed(view)
-        self._check_fixed(version, meta, fixed)
+        self._check_fixed(view, version, meta, fixed)
         return version.counts(meta)
 
     def load_at(self, view: TimelineView, moment: str) -> BucketCounts | None:
@@ -202,7 +173,7 @@ class HashingStore:
             return False
         fixed = dict(before)
         for partition, number in self._disagreeing(version, before):
-            if before[partition].instant < version.instant:
+            if not _outranks(view, before[partition], version):
                 fixed[partition] = PartitionHashInfo(number, version.instant)
         shared = {number: PartitionHashInfo(number, instant) for number in set(news.values())}
         fixed.update((partition, shared[number]) for partition, number in news.items())
@@ -384,10 +355,12 @@ class HashingStore:
             key, lambda: decode_hash_meta(self.storage.read(path), path), SimpleHashMeta
         )
 
-    def _check_fixed(self, version: ConfigVersion, meta: str | None, fixed: Fixed) -> None:
+    def _check_fixed(
+        self, view: TimelineView, version: ConfigVersion, meta: str | None, fixed: Fixed
+    ) -> None:
         for partition, number in self._disagreeing(version, fixed):
             info = fixed[partition]
-            if info.instant >= version.instant:
+            if _outranks(view, info, version):
                 raise Corrupt(
                     f"Partition {partition!r} has {info.bucket_number} buckets since the write "
                     f"{info.instant} ({hash_meta_path(meta or '')}), but {number} by the rules of "
@@ -405,13 +378,20 @@ class HashingStore:
         Entries that agreed when this process looked last are not looked at again.
         """
         key = (self.storage.uri, version.instant, version.config)
-        agreed = _AGREED.get(key, dict, dict)
-        strange = [p for p, info in fixed.items() if agreed.get(p) != info]
+        agreed = _AGREED.get(key, _Agreed, _Agreed)
+        if agreed.whole is fixed:
+            return
+        entries = agreed.entries
+        strange = [p for p, info in fixed.items() if entries.get(p) != info]
+        wrong = False
         for partition, number in zip(strange, version.counts().numbers_of(strange), strict=True):
             if fixed[partition].bucket_number == number:
-                agreed[partition] = fixed[partition]
+                entries[partition] = fixed[partition]
             else:
+                wrong = True
                 yield partition, number
+        if not wrong:
+            agreed.whole = fixed
 
     def _move(self, source: str, target: str) -> None:
         try:
@@ -423,8 +403,15 @@ class HashingStore:
             self.storage.delete([source])
 
 
-#: What was found to agree with a version of the rules.
-_AGREED = _Remembered(_KEPT_METAS)
+@dataclass(slots=True)
+class _Agreed:
+    """What was found to agree with a version of the rules: entries, and a whole metadata."""
+
+    entries: dict[str, PartitionHashInfo] = field(default_factory=dict)
+    whole: Fixed | None = None
+
+
+_AGREED = Remembered(_KEPT_METAS)
 
 
 def check_counts(
@@ -455,36 +442,12 @@ def check_counts(
     fixed = store.fixed(view)
     for partition, mine in ours.items():
         info = fixed.get(partition)
-        if info is not None and info.bucket_number != mine and info.instant >= now.instant:
+        if info is not None and info.bucket_number == mine:
+            continue
+        if info is not None and _outranks(view, info, now):
             raise _lost(partition, mine, info.bucket_number, f"the write {info.instant}")
-        if info is None or info.bucket_number != mine:
-            lacking[partition] = mine
+        lacking[partition] = mine
     return lacking
-
-
-def check_config(
-    store: HashingStore, view: TimelineView, instant: str, planned: BucketCounts, rivals: Rivals
-) -> None:
-    """Raise ``Conflict`` where rules cannot be published at an instant, under the lock.
-
-    Newer ones must not count already, and the partitions that rivals wrote must keep their
-    numbers by ``planned``.
-    """
-    now = store.newest(view)
-    if now is None:
-        return
-    if now.instant >= instant:
-        raise Conflict(
-            f"The bucket rules were changed meanwhile, by {now.instant}.",
-            next_step="Nothing took effect; look at the rules as they are now, and try again.",
-            version=now.instant,
-        )
-    counts = now.counts()
-    for rival, body in rivals:
-        for partition in body.write_stats:
-            has, gets = counts.number_of(partition), planned.number_of(partition)
-            if has != gets:
-                raise _lost(partition, gets, has, f"the write {rival.requested}")
 
 
 def _newest(
@@ -498,6 +461,17 @@ def _unneeded(instants: Iterable[str], start: str, moments: Iterable[str]) -> li
     ordered = sorted(instants)
     kept = {max((i for i in ordered if i <= moment), default="") for moment in moments}
     return [i for i in ordered if i < start and i not in kept]
+
+
+def _outranks(view: TimelineView, info: PartitionHashInfo, version: ConfigVersion) -> bool:
+    """Say whether a number that disagrees with rules was fixed after they were set.
+
+    Metadata of a write that other software took back counts as archived one day: what no
+    history tells of is no authority against the rules.
+    """
+    fixed = info.instant
+    known = fixed in view.completions
+    return fixed >= version.instant and (known or fixed in view.bodies.archived_since(fixed))
 
 
 def _rolled_back(view: TimelineView) -> frozenset[str]:

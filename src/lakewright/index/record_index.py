@@ -163,8 +163,8 @@ def bucket_slices(files: PartitionFiles, counts: BucketCounts) -> Mapping[int, F
             raise Invalid(
                 f"partition {files.partition!r} has {number} buckets, but the file group "
                 f"{piece.group.file_id} is that of bucket {bucket}.",
-                next_step="The partition was written with another number: "
-                "`lakewright buckets check PATH` tells what is wrong.",
+                next_step="The partition was written with another number: table.buckets.check(), "
+                "or `lakewright buckets check PATH`, tells what is wrong.",
                 partition=files.partition,
                 bucket=bucket,
                 buckets=number,
@@ -173,8 +173,8 @@ def bucket_slices(files: PartitionFiles, counts: BucketCounts) -> Mapping[int, F
             raise Invalid(
                 f"bucket {bucket} of partition {files.partition!r} has two file groups, "
                 f"{found[bucket].group.file_id} and {piece.group.file_id}.",
-                next_step="Two writers began the bucket at once; rewrite the partition with "
-                "insert_overwrite.",
+                next_step="Two writers began the bucket at once: table.buckets.repair(), or "
+                "`lakewright buckets repair PATH`, puts the rows together again.",
                 partition=files.partition,
                 bucket=bucket,
             )

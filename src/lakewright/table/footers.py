@@ -109,12 +109,19 @@ class FooterPruner:
             return slices
         self._left -= len(bases)
         known = partition_ranges(partition.values)
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="footers") as pool:
-            reasons = pool.map(lambda base: self._reason(base, known), bases)
-            gone = {base.file_id: why for base, why in zip(bases, reasons, strict=True) if why}
+        gone = {base.file_id: why for base, why in self._judged(bases, known) if why}
         for reason in gone.values():
             tally.dropped(reason, 1)
         return [s for s in slices if s.group.file_id not in gone]
+
+    def _judged(
+        self, bases: Sequence[BaseFile], known: Ranges
+    ) -> list[tuple[BaseFile, Reason | None]]:
+        if len(bases) == 1:  # one bucket of many, say: threads take longer to start than to read
+            return [(bases[0], self._reason(bases[0], known))]
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="footers") as pool:
+            reasons = pool.map(lambda base: self._reason(base, known), bases)
+            return list(zip(bases, reasons, strict=True))
 
     def _reason(self, base: BaseFile, known: Ranges) -> Reason | None:
         question = self._question

@@ -123,11 +123,13 @@ def _roots(
 ) -> Iterator[str]:
     """Stream the folders at ``depth`` that may match; only their ancestors are listed."""
     may_match = compile_filters(filters)
+    # The tree as far as it is known at each level: a table may have very many folders in one.
+    known = [_cut(tree, level) for level in range(1, depth + 1)]
     pending = deque(_children(tree.storage, ""))
     while pending:
         path = pending.popleft()
         level = path.count("/") + 1
-        if not may_match(_ranges_at(tree, path, level)):
+        if not may_match(_ranges_at(known[level - 1], path)):
             tally.partition(kept=False)
         elif level == depth or not _looks_like_level(tree, path, level):
             yield path
@@ -140,12 +142,18 @@ def _children(storage: Storage, folder: str) -> Sequence[str]:
     return [path for path in storage.folders(folder) if not path.rpartition("/")[2].startswith(".")]
 
 
-def _ranges_at(tree: Tree, path: str, level: int) -> dict[Path, ColumnRange]:
-    """Return what is known of the columns of the first levels, for any partition below."""
-    if not _looks_like_level(tree, path, level):
-        return {}
+def _cut(tree: Tree, level: int) -> Tree:
+    """Return the tree down to a level."""
     fields = tree.config.partition_fields[:level]
-    values = partition_values(path, replace(tree.config, partition_fields=fields), tree.schema)
+    return replace(tree, config=replace(tree.config, partition_fields=fields))
+
+
+def _ranges_at(tree: Tree, path: str) -> dict[Path, ColumnRange]:
+    """Return what is known of the columns of the first levels, for any partition below."""
+    fields = tree.config.partition_fields
+    if not _looks_like_level(tree, path, len(fields)):
+        return {}
+    values = partition_values(path, tree.config, tree.schema)
     ranges = partition_ranges(values)
     last = fields[-1].name
     text = values.get(last)

@@ -24,7 +24,7 @@ from lakewright.format.hudi.simple_hash_meta import (
     hash_meta_path,
 )
 from lakewright.index.bucket_counts import BucketCounts
-from lakewright.index.hashing_store import HashingStore, check_config, check_counts
+from lakewright.index.hashing_store import HashingStore, check_counts
 from lakewright.model.bucket_rules.rules import BucketRule, BucketRules
 from lakewright.model.errors import Conflict, Corrupt
 from support.faulty_storage import FaultyStorage
@@ -225,6 +225,23 @@ def test_rules_and_metadata_that_disagree_fail_fast_unless_the_rules_are_newer()
     assert found is not None and found.number_of("dt=1") == 3
 
 
+def test_numbers_of_a_write_that_hudi_took_back_give_way() -> None:
+    """Its metadata stays, and is older than the timeline one day."""
+    made = table(20, 22)
+    store = ruled(made, at3=ONE)
+    fix(made, 9, p1=(8, 9), p2=(8, 9))
+    view = made.state().timeline
+    assert view.is_committed(at(9)), "as far as the timeline tells"
+    counts = store.load(view)
+    assert counts is not None
+    assert check_counts(store, view, counts, ["dt=1"]) == {"dt=1": 3}
+    assert store.write_meta(at(22), {"dt=1": 3}, view)
+    assert store.fixed(view) == {
+        "dt=1": PartitionHashInfo(3, at(22)),
+        "dt=2": PartitionHashInfo(2, at(3)),
+    }
+
+
 def test_metadata_is_merged_and_written_only_for_news() -> None:
     made = table(1, 3, 5)
     store = ruled(made, at0=ONE)
@@ -319,18 +336,6 @@ def test_rules_that_vanished_are_refused() -> None:
     counts = BucketCounts(ONE, {}, at(1))
     with pytest.raises(Conflict, match="are gone"):
         check_counts(HashingStore(made.storage), made.state().timeline, counts, ["dt=1"])
-
-
-def test_rules_follow_each_other_and_leave_rivals_their_numbers() -> None:
-    made = table(1).commit(3, {"dt=2": {"00000000-a_0-1-1_x.parquet": b""}})
-    store = ruled(made, at1=ONE)
-    view = made.state().timeline
-    rivals = [(i, view.commit_metadata(i)) for i in view.data()[1:]]
-    check_config(store, view, at(2), BucketCounts(TWO, {"dt=2": 2}), rivals)
-    with pytest.raises(Conflict, match="'dt=2' has 2 buckets by the write"):
-        check_config(store, view, at(2), BucketCounts(TWO), rivals)
-    with pytest.raises(Conflict, match=f"changed meanwhile, by {at(1)}"):
-        check_config(store, view, at(1), BucketCounts(ONE), ())
 
 
 # ------------------------------------------------------------------------- archive

@@ -9,8 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakewright.format.hudi.bucket_hash import bucket_number, bucket_of
-from lakewright.index.layout import IndexLayout
+from lakewright.format.hudi.hashing_config import FIRST_INSTANT
+from lakewright.index.hashing_store import HashingStore
+from lakewright.index.layout import IndexLayout, layout_of
 from lakewright.index.record_index import RecordIndex
+from lakewright.model.bucket_rules.text import parse_rules
 from lakewright.model.errors import Invalid
 from lakewright.model.table import TableType
 from lakewright.model.writing import Operation
@@ -107,6 +110,41 @@ def test_a_bucket_is_the_place_of_its_keys(kind: TableType) -> None:
     entries = found(index_of(table), keys, ["dt=p"] * 20)
     assert {e[0] for e in entries} == set(np.flatnonzero(np.isin(buckets, list(stored))).tolist())
     assert all(bucket_number(e[2]) == buckets[e[0]] for e in entries)
+
+
+def test_buckets_of_partitions_that_differ_in_their_number() -> None:
+    table = new_table(buckets=4)
+    rules = parse_rules("=p$,100000;=q$,1", 4)
+    HashingStore(table.storage).write_config(FIRST_INSTANT, rules, {})
+    stored = [(f"k{n}", 1, "v", "pqr"[n % 3]) for n in range(30)]
+    table.write(Operation.UPSERT, rows_of(*stored))
+    state = table.state
+    index = RecordIndex(PinnedTable(state), layout_of(state, {}))
+    keys = [f"k{n}" for n in range(60)]
+    paths = [f"dt={'pqrs'[n % 4]}" for n in range(60)]
+    numbers = {"dt=p": 100_000, "dt=q": 1, "dt=r": 4, "dt=s": 4}
+
+    def bucket(key: str, path: str) -> int:
+        return int(bucket_of(pa.array([key]), ("id",), numbers[path])[0])
+
+    there = {(f"dt={p}", bucket(key, f"dt={p}")) for key, _, _, p in stored}
+    entries = found(index, keys, paths)
+    assert {(row, path, bucket_number(file_id)) for row, path, file_id, _ in entries} == {
+        (row, path, bucket(key, path))
+        for row, (key, path) in enumerate(zip(keys, paths, strict=True))
+        if (path, bucket(key, path)) in there
+    }
+
+
+def test_a_bucket_beyond_the_number_of_its_partition_is_refused() -> None:
+    table = new_table(buckets=9)
+    table.write(Operation.UPSERT, rows_of(*((f"k{n}", 1, "v", "p") for n in range(40))))
+    HashingStore(table.storage).write_config(FIRST_INSTANT, parse_rules("=p$,3", 9), {})
+    state = table.state
+    index = RecordIndex(PinnedTable(state), layout_of(state, {}))
+    with pytest.raises(Invalid, match="'dt=p' has 3 buckets, but the file group"):
+        index.tag(pa.array(["k"]), pa.array(["dt=p"]))
+    assert not len(index.tag(pa.array(["k"]), pa.array(["dt=q"])).row)
 
 
 def test_two_groups_of_one_bucket_are_refused() -> None:

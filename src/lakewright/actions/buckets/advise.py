@@ -180,7 +180,8 @@ def _advice(size: PartitionSize, target: int, most: int) -> PartitionAdvice:
     else:
         told = ""
     if wanted > most:
-        capped = min(size.buckets, most) if size.buckets == most else most
+        # Who has more than the most already keeps them, where even more are wanted.
+        capped = size.buckets if most <= size.buckets <= wanted else most
         return PartitionAdvice(size, capped, f"{wanted} wanted, {most} is the most{told}")
     fits = mean <= target and (mean * 2 > target or size.buckets == 1)
     if fits or wanted == size.buckets:

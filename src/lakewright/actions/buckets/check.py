@@ -7,9 +7,9 @@ in which keys are found twice or not at all; no error tells of it.
 
 import html
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakewright.actions.buckets.check_task import (
     NO_BUCKET,
@@ -17,6 +17,7 @@ from lakewright.actions.buckets.check_task import (
     SliceChecked,
     check_slice,
 )
+from lakewright.actions.checks.findings import KEPT
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.slices import list_slices
 from lakewright.actions.tasks.service_spec import ServiceSpec
@@ -72,25 +73,32 @@ class PartitionDamage:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BucketReport(Shown):
-    """The outcome of a check: ``ok`` where nothing is wrong; ``checked`` counts what was seen."""
+    """The outcome of a check: ``ok`` where nothing is wrong; ``checked`` counts what was seen.
+
+    Very many problems are cut to the first ones; ``found`` counts them all, by code. ``damage``
+    is what has to be mended, and ``disagreeing`` the partitions for which the hashing metadata
+    names a wrong number, with the right one.
+    """
 
     table: str
     checked: Mapping[str, int]
     problems: Sequence[BucketProblem]
+    found: Mapping[str, int] = field(default_factory=dict)
     damage: Sequence[PartitionDamage] = ()
+    disagreeing: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
         """Whether every bucket has one group and every row lies in its bucket."""
-        return not self.problems
+        return not self.found
 
     def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
         """Stream the report as lines: the verdict, then the problems."""
         counts = ", ".join(f"{count} {kind}" for kind, count in self.checked.items())
-        state = "sound" if self.ok else f"{len(self.problems)} problems"
+        state = "sound" if self.ok else f"{sum(self.found.values())} problems"
         yield f"buckets of {self.table}: {state}; checked {counts}"
         items = (f"  {problem}" for problem in self.problems)
-        yield from first_of(items, len(self.problems), limit)
+        yield from first_of(items, sum(self.found.values()), limit)
         if self.damage:
             yield f"  buckets.repair() plans to mend {len(self.damage)} partitions"
 
@@ -100,6 +108,7 @@ class BucketReport(Shown):
             "table": self.table,
             "ok": self.ok,
             "checked": dict(self.checked),
+            "found": dict(self.found),
             "problems": [
                 {name: getattr(problem, name) for name in BucketProblem.__slots__}
                 for problem in self.problems
@@ -157,6 +166,8 @@ class _Checking:
         self._fields = hash_fields
         self._seen = {"partitions": 0, "file groups": 0, "rows": 0}
         self._problems: list[BucketProblem] = []
+        self._found: Counter[str] = Counter()
+        self._disagreeing: dict[str, int] = {}
         self._damage: list[PartitionDamage] = []
         self._spec = self._shared()
 
@@ -185,7 +196,13 @@ class _Checking:
             now = self._counts.number_of(partition)
             if now != number:
                 told = f"the hashing metadata names {number} buckets, the hashing config {now}."
-                self._problems.append(BucketProblem(META, partition, told))
+                self._disagreeing[partition] = now
+                self._problem(META, partition, told)
+
+    def _problem(self, code: str, partition: str, message: str, rows: int = 0) -> None:
+        self._found[code] += 1
+        if len(self._problems) < KEPT:
+            self._problems.append(BucketProblem(code, partition, message, rows))
 
     def add(self, found: Sequence[tuple[str, int, Sequence[FileSlice]]], *, rows: bool) -> None:
         """Check the slices of some partitions."""
@@ -222,11 +239,11 @@ class _Checking:
         for bucket, ids in sorted(groups.items()):
             if not 0 <= bucket < buckets:
                 told = f"{', '.join(sorted(ids))}: the partition has {buckets} buckets."
-                self._problems.append(BucketProblem(BEYOND, partition, told))
+                self._problem(BEYOND, partition, told)
                 affected.add(bucket)
             elif len(ids) > 1:
                 told = f"bucket {bucket} has {len(ids)} groups: {', '.join(sorted(ids))}."
-                self._problems.append(BucketProblem(TWICE, partition, told))
+                self._problem(TWICE, partition, told)
                 affected.add(bucket)
         for one in sorted(checked, key=lambda one: one.file_id):
             if not one.astray:
@@ -237,7 +254,7 @@ class _Checking:
                 f"{one.astray} of {one.rows} rows of {one.file_id} belong into buckets {where} "
                 f"of {buckets}, {one.example!r} for one."
             )
-            self._problems.append(BucketProblem(ASTRAY, partition, told, one.astray))
+            self._problem(ASTRAY, partition, told, one.astray)
         if affected:
             rows = {one.file_id: one.rows for one in checked}
             mended = tuple(piece for piece in slices if _bucket(piece) in affected)
@@ -254,7 +271,14 @@ class _Checking:
 
     def report(self) -> BucketReport:
         """Return what was found."""
-        return BucketReport(self._work.name, self._seen, tuple(self._problems), tuple(self._damage))
+        return BucketReport(
+            table=self._work.name,
+            checked=self._seen,
+            problems=tuple(self._problems),
+            found=dict(self._found),
+            damage=tuple(self._damage),
+            disagreeing=self._disagreeing,
+        )
 
 
 def _bucket(piece: FileSlice) -> int:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from lakewright.actions.buckets.check import META, BucketReport, PartitionDamage, check_buckets
+from lakewright.actions.buckets.check import BucketReport, PartitionDamage, check_buckets
 from lakewright.actions.buckets.looking import BucketIndex, look_at
 from lakewright.actions.buckets.repair_task import RepairWork, repair_partition
-from lakewright.actions.buckets.rescale_commit import replacing
+from lakewright.actions.buckets.rescale_commit import OVERTAKEN, replacing
 from lakewright.actions.buckets.sizes import shown_bytes
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.slices import list_slices
@@ -155,12 +155,11 @@ def plan_repair(work: Servicing, partitions: Sequence[str] | None = None) -> Rep
 
 def repair_plan(report: BucketReport, index: BucketIndex) -> RepairPlan:
     """Return the plan that mends what a report found."""
-    wrong = sorted(problem.partition for problem in report.problems if problem.code == META)
     return RepairPlan(
         table=report.table,
         version=index.counts.version,
         items=tuple(_item(damage) for damage in report.damage),
-        metadata={partition: index.counts.number_of(partition) for partition in wrong},
+        metadata=dict(report.disagreeing),
         damage=tuple(report.damage),
     )
 
@@ -200,6 +199,16 @@ def repair(work: Servicing, plan: RepairPlan) -> RepairResult:
             f"{plan.table} has no meta columns, so that nobody knows which rows are newer.",
             next_step="Copy the rows into a new table, with those that you choose.",
         )
+    try:
+        return _attempt(work, plan)
+    except Conflict as conflict:
+        if not conflict.facts.get(OVERTAKEN):
+            raise
+        # By a dead write that was taken back as this one began, for example.
+        return _attempt(work, plan)
+
+
+def _attempt(work: Servicing, plan: RepairPlan) -> RepairResult:
     state = work.state.refresh()
     index = look_at(work.name, state, work.options)
     _check_version(plan, index)

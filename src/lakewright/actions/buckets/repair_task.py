@@ -33,7 +33,7 @@ from lakewright.table.merge.policy import MergePolicy
 #: About how many bytes a byte of a base file takes in memory.
 _UNPACKED = 5
 #: Files on a task's disk at the same time.
-_MOST_FILES = 256
+_MOST_FILES = 64
 
 Numbers = npt.NDArray[np.int64]
 

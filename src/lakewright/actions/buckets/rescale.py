@@ -11,10 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from lakewright.actions.buckets.rescale_commit import Replacing, replacing
+from lakewright.actions.buckets.rescale_commit import OVERTAKEN, Replacing, replacing
 from lakewright.actions.buckets.rescale_plan import RescaleItem, RescalePlan, mark_of
 from lakewright.actions.buckets.rescale_slices import BucketTable, checked_slices, list_folders
-from lakewright.actions.buckets.setting import create_rules, set_rules
+from lakewright.actions.buckets.setting import archive_versions, create_rules, set_rules
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.slices import partitions_of
 from lakewright.actions.tasks.rescale import Rescaled, rescale_class, rescale_works
@@ -141,7 +141,32 @@ def rescale(work: Servicing, plan: RescalePlan) -> RescaleResult:
     """
     if not plan.items:
         return _only_rules(work, plan)
+    try:
+        result = _attempt(work, plan)
+    except Conflict as conflict:
+        if not conflict.facts.get(OVERTAKEN):
+            raise
+        # By a dead write that was taken back as this one began, for example.
+        log.info("slices are looked for anew", extra=facts(table=work.name, why=str(conflict)))
+        result = _attempt(work, plan)
+    told = facts(
+        table=work.state.storage.uri,
+        instant=result.version,
+        partitions=len(result.partitions),
+        rows=result.rows,
+        files=result.files_written,
+        bytes=result.bytes_written,
+    )
+    log.info("buckets rescaled", extra=told)
+    archive_versions(work.state)
+    return result
+
+
+def _attempt(work: Servicing, plan: RescalePlan) -> RescaleResult:
     table = BucketTable.of(work)
+    if plan.version is None and table.counts.version == FIRST_INSTANT:
+        # An attempt before this one got as far as that.
+        plan = _numbered(plan, table)
     _check_version(plan, table.counts.version)
     groups = _planned_groups(table, plan)
     if not table.layout.stored:
@@ -163,17 +188,13 @@ def rescale(work: Servicing, plan: RescalePlan) -> RescaleResult:
         work.progress.stage("publishing")
         stats = [stat for one in made for stat in one.stats]
         done = begun.publish(stats, guard, extra)
-    result = _result(work.name, plan, made, done)
-    told = facts(
-        table=begun.spec.uri,
-        instant=done.requested,
-        partitions=len(plan.items),
-        rows=result.rows,
-        files=result.files_written,
-        bytes=result.bytes_written,
-    )
-    log.info("buckets rescaled", extra=told)
-    return result
+    return _result(work.name, plan, made, done)
+
+
+def _numbered(plan: RescalePlan, table: BucketTable) -> RescalePlan:
+    """Return the plan of a plain table on rules that say the same, if they do."""
+    same = (table.counts.rules, dict(table.counts.pins)) == (plan.present.rules, {})
+    return replace(plan, version=FIRST_INSTANT) if same else plan
 
 
 def _only_rules(work: Servicing, plan: RescalePlan) -> RescaleResult:
@@ -252,13 +273,14 @@ class _Guard:
         before. All others must have the number that the new rules give.
         """
         moving = {item.partition for item in self.plan.items}
+        wanted = self.plan.wanted
         for partition in sorted(written):
             if partition in moving:
                 if not moves:
                     raise _stale(f"{by} has written to partition {partition!r}")
                 continue
             has = self.plan.present.number_of(partition)
-            gets = self.plan.wanted.number_of(partition)
+            gets = wanted.number_of(partition)
             if has != gets:
                 raise _stale(
                     f"{by} has written to partition {partition!r} with {has} buckets, for which "

@@ -38,6 +38,8 @@ from lakewright.timeline.conflicts import Touched
 from lakewright.timeline.plans import names_groups
 from lakewright.timeline.view import TimelineView
 
+#: The fact of a conflict that finding the slices anew may settle.
+OVERTAKEN = "overtaken"
 #: What other software takes such a commit for: it replaces groups by others.
 OPERATION = Operation.INSERT_OVERWRITE.value
 
@@ -87,8 +89,9 @@ def replacing(
     """Begin a commit that rewrites these slices, by partition; an error takes it back.
 
     ``seen`` is the timeline on which the slices were found. ``told`` is said in the requested
-    file, for others to know what is under way. ``Conflict`` where their partitions
-    were written since, or where a service or another such commit is at work on one of them.
+    file, for others to know what is under way. ``Conflict`` where a service or another such
+    commit is at work on one of them; with ``OVERTAKEN`` among its facts where their partitions
+    were written since, or a dead write was taken back from them: find the slices anew.
     """
     check_config(work.state.config)
     body = encode_replace_plan(_plan(work, groups, told or {}))
@@ -153,6 +156,7 @@ def _check_unwritten(
             f"is {touched[0]!r}.",
             next_step="Nothing was changed; try again.",
             partition=touched[0],
+            **{OVERTAKEN: True},
         )
 
 

@@ -159,7 +159,7 @@ class RescalePlan(Shown):
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
         rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in _cells(item))
+            f"<tr>{''.join(f'<td>{html.escape(str(value))}</td>' for value in _cells(item))}</tr>"
             for item in islice(self.items, SHOWN)
         )
         title = html.escape(next(self.lines(0)))

@@ -2,37 +2,123 @@
 
 Partitions form a tree by the parts of their paths. A rule for all that lies below a folder is
 short, and holds for partitions that are still to come; what differs below it is named exactly,
-by one pattern per number that shares beginnings and ends of paths.
+by one pattern per number that shares beginnings and ends of paths. Where partitions are days or
+numbers, and neighbours have the same number of buckets, intervals are shorter.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import groupby
 
 from lakewright.model.bucket_rules.rules import DEFAULT_BUCKETS, BucketRule, BucketRules
 
+#: Partitions of days to come are taken to be like so many of the newest.
+_NEWEST = 30
 #: About how many characters a rule costs beside its expression.
 _RULE = 55
 _PLAIN = frozenset("_=-/ :@#%&~!'\"<>")
+_DATE = re.compile(r"\d{4}-\d\d(-\d\d)?", re.ASCII)
+_WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
 _SPECIAL = frozenset("\\.^$|()[]{}*+?")
 
 
 def compact_rules(numbers: Mapping[str, int]) -> BucketRules:
     """Return rules that give each of these partitions its number, as short as can be found.
 
-    Partitions that are not among them get the number that makes the rules shortest, which is
-    that of most partitions, or of their neighbours.
+    Partitions that are not among them get the number of the newest ones where partitions are
+    days, and otherwise the one that makes the rules shortest.
     """
     if not numbers:
         return BucketRules(default=DEFAULT_BUCKETS)
+    ordered = _ordered(numbers)
+    newest = None
+    if ordered is not None and ordered.dates:
+        recent = Counter(numbers[path] for path in ordered.paths[-_NEWEST:])
+        newest = max(recent, key=lambda number: (recent[number], number))
+    found = _by_patterns(numbers, newest)
+    if not found.rules or ordered is None:
+        return found
+    intervals = _by_intervals(numbers, ordered, newest)
+    return intervals if _length(intervals) < _length(found) else found
+
+
+def _length(rules: BucketRules) -> int:
+    return sum(_RULE + len(rule.expression) for rule in rules.rules)
+
+
+def _by_patterns(numbers: Mapping[str, int], default: int | None) -> BucketRules:
     root = _tree(numbers)
     costs = root.costs(sorted(set(numbers.values())))
-    common = Counter(numbers.values())
-    default = min(costs, key=lambda number: (costs[number], -common[number], number))
+    if default is None:
+        common = Counter(numbers.values())
+        default = min(costs, key=lambda number: (costs[number], -common[number], number))
     chosen = _Chosen()
     root.choose(default, chosen)
     return BucketRules(tuple(chosen.rules()), default)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """Partitions of one level whose values are dates of one form, or whole numbers, in order."""
+
+    paths: list[str]
+    values: list[str]
+    dates: bool
+
+
+def _ordered(paths: Iterable[str]) -> _Ordered | None:
+    """Return the partitions in the order of their values; None where these are neither."""
+    pairs = [(path.partition("=")[2] or path, path) for path in paths]
+    if any("/" in path for _, path in pairs):
+        return None
+    dates = all(_is_date(value) for value, _ in pairs)
+    if dates:
+        keys = {value for value, _ in pairs}
+        one_form = len({len(value) for value in keys}) == 1
+        pairs.sort()
+    elif all(_WHOLE.fullmatch(value) for value, _ in pairs):
+        keys = {str(int(value)) for value, _ in pairs}
+        one_form = True
+        pairs.sort(key=lambda pair: int(pair[0]))
+    else:
+        return None
+    if not one_form or len(keys) != len(pairs):  # 1 and 01 are one number, and two partitions
+        return None
+    return _Ordered([path for _, path in pairs], [value for value, _ in pairs], dates)
+
+
+def _is_date(value: str) -> bool:
+    if not _DATE.fullmatch(value):
+        return False
+    try:
+        date.fromisoformat(value if len(value) > 7 else f"{value}-01")
+    except ValueError:
+        return False
+    return True
+
+
+def _by_intervals(
+    numbers: Mapping[str, int], ordered: _Ordered, default: int | None
+) -> BucketRules:
+    """Return rules of intervals: one for each run of neighbours that have the same number."""
+    places = range(len(ordered.paths))
+    runs = [
+        (number, list(run))
+        for number, run in groupby(places, key=lambda place: numbers[ordered.paths[place]])
+    ]
+    if default is None:
+        counts = Counter(number for number, _ in runs)
+        default = max(counts, key=lambda number: (counts[number], number))
+    values = ordered.values
+    rules = tuple(
+        BucketRule(f"[{values[run[0]]}, {values[run[-1]]}]", number, "range")
+        for number, run in runs
+        if number != default
+    )
+    return BucketRules(rules, default)
 
 
 @dataclass(slots=True)

@@ -17,9 +17,10 @@ from lakewright.format.hudi.file_names import base_file, log_file
 from lakewright.format.hudi.hashing_config import FIRST_INSTANT, hashing_config_path
 from lakewright.format.hudi.metadata.commit import CommitMetadata
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
+from lakewright.format.hudi.properties import update_properties
 from lakewright.index.bucket_counts import BucketCounts
 from lakewright.index.hashing_store import HashingStore
-from lakewright.index.layout import IndexKind
+from lakewright.index.layout import BUCKETS, IndexKind
 from lakewright.model.bucket_rules.compiled import check_rules
 from lakewright.model.bucket_rules.rules import BucketRules
 from lakewright.model.errors import Conflict, Invalid, LakewrightError
@@ -31,6 +32,7 @@ from lakewright.table.evolution import stored_schema
 from lakewright.table.partitions import SKIPPED
 from lakewright.table.state import TableState
 from lakewright.timeline.committing import Committer, Rivals
+from lakewright.timeline.locks.choose import open_lock
 from lakewright.timeline.storage_committer import StorageCommitter
 from lakewright.timeline.view import TimelineView
 
@@ -105,7 +107,8 @@ def set_rules(
         metadata = CommitMetadata(extra=extra, operation=_OPERATION)
         committer.publish(ticket, metadata, setting.write)
     log.info("bucket rules set", extra=facts(version=ticket.instant, pinned=len(setting.pins)))
-    _archive(store, state)
+    archive_versions(state)
+    warnings = check_rules(rules, partitions=setting.there)
     return RulesSet(ticket.instant, rules, setting.pins, warnings)
 
 
@@ -117,6 +120,25 @@ def create_rules(storage: Storage, rules: BucketRules) -> None:
     """
     if storage.stat(hashing_config_path(FIRST_INSTANT)) is None:
         HashingStore(storage).write_config(FIRST_INSTANT, rules, {})
+
+
+def archive_versions(state: TableState) -> None:
+    """Put aside what newer rules have overtaken: versions, and the number that properties name.
+
+    No instant of the table needs such a version any more. A number in the properties means
+    nothing beside rules, but Hudi refuses to change rules against it. What cannot be done now is
+    left to the next one.
+    """
+    try:
+        fresh = state.refresh()
+        store = HashingStore(fresh.storage)
+        store.archive(fresh.timeline)
+        if BUCKETS.given(fresh.config.properties) and store.newest(fresh.timeline) is not None:
+            options = {**fresh.storage.options, **fresh.config.properties}
+            with open_lock(fresh.storage, options).acquire():
+                update_properties(fresh.storage, {BUCKETS.key: None})
+    except LakewrightError as error:
+        log.warning("old bucket rules are not put aside yet", extra=facts(error=str(error)))
 
 
 class _Setting:
@@ -132,12 +154,12 @@ class _Setting:
         self._instant = instant
         self._rules = rules
         self._plain = plain
-        self._there: set[str] = set()
+        self.there: set[str] = set()
         self.pins: Mapping[str, int] = {}
 
     def look(self, view: TimelineView) -> None:
         """Find the partitions that the table has, however many; nothing is locked meanwhile."""
-        self._there.update(existing_partitions(self._store.storage, view))
+        self.there.update(existing_partitions(self._store.storage, view))
 
     def write(self, rivals: Rivals, view: TimelineView) -> None:
         """Write the version's files, under the lock, after a last look at what changed."""
@@ -151,9 +173,9 @@ class _Setting:
                 version=now.instant,
             )
         for _, body in rivals:
-            self._there.update(partition for partition, stats in body.write_stats.items() if stats)
+            self.there.update(partition for partition, stats in body.write_stats.items() if stats)
         counts = self._plain if now is None else now.counts()
-        self.pins = _pins(sorted(self._there), counts, BucketCounts(self._rules))
+        self.pins = _pins(sorted(self.there), counts, BucketCounts(self._rules))
         store.sweep(view)
         if now is None:
             # What this version is built on: taking it back must not leave an empty folder, which
@@ -212,11 +234,3 @@ def _schema(state: TableState) -> dict[str, str]:
             f"the table {state.config.name} has no schema yet.", next_step="Write rows first."
         )
     return schema_entries(state, schema)
-
-
-def _archive(store: HashingStore, state: TableState) -> None:
-    """Put old versions aside; what cannot be done now is left to the next one."""
-    try:
-        store.archive(state.refresh().timeline)
-    except LakewrightError as error:
-        log.warning("old bucket rules are not archived yet", extra=facts(error=str(error)))

@@ -19,11 +19,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakewright.actions.executor import Attempt
+from lakewright.actions.tasks.cluster_copy import copied
 from lakewright.actions.tasks.cluster_files import NewGroups
 from lakewright.actions.tasks.compact import rewritten_columns, sized, slice_reader
 from lakewright.actions.tasks.service_spec import ServiceSpec
 from lakewright.actions.tasks.write_new import base_spec
 from lakewright.actions.tasks.write_settings import SPILL_BYTES
+from lakewright.format.hudi.base_file import open_base
 from lakewright.format.hudi.base_write import write_base
 from lakewright.format.hudi.bucket_hash import bucket_number, bucket_of
 from lakewright.format.hudi.metadata.commit import WriteStat
@@ -116,8 +118,7 @@ def rescale_class(spec: ServiceSpec, work: RescaleWork, attempt: Attempt) -> Res
     pieces = [sized(piece, storage) for piece in work.slices]
     reading = _Reading(spec, work, pieces)
     if len(work.buckets) == 1 and work.buckets.step == work.after:
-        # All rows go to one bucket, in the order in which they lie.
-        stats = tuple(_written(spec, work, attempt, 0, (batch for batch, _ in reading.rows())))
+        stats = _joined(reading, work, attempt)
     else:
         with _Shelves(SPILL_BYTES.read(spec.settings)) as shelves:
             for batch, places in reading.rows():
@@ -135,6 +136,17 @@ def rescale_class(spec: ServiceSpec, work: RescaleWork, attempt: Attempt) -> Res
         rows_read=reading.count,
         first=work.buckets.start < work.buckets.step,
     )
+
+
+def _joined(reading: "_Reading", work: RescaleWork, attempt: Attempt) -> tuple[WriteStat, ...]:
+    """Write all rows into one bucket, in the order in which they lie; unread where that works."""
+    spec = reading.spec
+    place = NewGroups(spec, work.partition, attempt, work.buckets[0])
+    stats = copied(place, reading.pieces, 1)
+    if stats is None:
+        return tuple(_written(spec, work, attempt, 0, (batch for batch, _ in reading.rows())))
+    reading.check_keys()
+    return stats
 
 
 def _written(
@@ -162,27 +174,38 @@ class _Reading:
     """Reads the rows of a class, and finds the new bucket of each."""
 
     def __init__(self, spec: ServiceSpec, work: RescaleWork, pieces: Sequence[FileSlice]) -> None:
+        self.spec = spec
+        self.pieces = pieces
         self._work = work
-        self._pieces = pieces
         self._reader = slice_reader(spec).project(rewritten_columns(spec))
         self.count = 0
 
     def rows(self) -> Iterator[tuple[pa.RecordBatch, Places]]:
         """Stream the rows that are written here, each with its place among the new buckets."""
         buckets = self._work.buckets
-        for piece in self._pieces:
+        for piece in self.pieces:
             for batch in self._reader.open(piece):
                 self.count += batch.num_rows
-                places = self._places(piece, batch)
+                places = self._places(piece, batch.column(RECORD_KEY))
                 mine = (places >= 0) & (places < len(buckets))
                 if mine.all():
                     yield batch, places
                 elif mine.any():
                     yield batch.filter(pa.array(mine)), places[mine]
 
-    def _places(self, piece: FileSlice, batch: pa.RecordBatch) -> Places:
+    def check_keys(self) -> None:
+        """Read the keys of base files alone, and count them: they must lie in their buckets."""
+        storage = self.spec.open_storage()
+        for piece in self.pieces:
+            if piece.base is None:
+                continue
+            with open_base(storage, piece.base.path, piece.base.size) as opened:
+                for batch in opened.iter_batches([RECORD_KEY]):
+                    self.count += batch.num_rows
+                    self._places(piece, batch.column(0))
+
+    def _places(self, piece: FileSlice, keys: pa.Array) -> Places:
         work, step = self._work, self._work.buckets.step
-        keys = batch.column(RECORD_KEY)
         found = bucket_of(keys, work.fields, work.after).astype(np.int64)
         strange = np.flatnonzero(found % step != work.buckets.start % step)
         if len(strange):
@@ -283,5 +306,7 @@ class _Shelves:
             self._folder = Path(self._stack.enter_context(made))
         path = self._folder / f"{len(self._runs)}.arrow"
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table, max_chunksize=_BATCH)
+            for start in range(0, table.num_rows, _BATCH):
+                # Rows are found again by the size of a batch, however the table is cut.
+                writer.write_table(table.slice(start, _BATCH).combine_chunks())
         return pa.ipc.open_file(self._stack.enter_context(pa.memory_map(str(path))))

@@ -128,7 +128,11 @@ def _check_engine(values: Mapping[str, str]) -> None:
 def _check_rules(
     counts: BucketCounts, properties: Mapping[str, str], options: Mapping[str, str]
 ) -> None:
-    """Refuse a number or rules of the caller that are not the table's own."""
+    """Refuse a number or rules of the caller that are not the table's own.
+
+    Rules of other software that are not understood here are refused too.
+    """
+    counts.numbers_of(())
     stored, asked = counts.rules, BUCKETS.read(options)
     by_rules = counts.version is not None
     known = {stored.default, *((BUCKETS.read(properties),) if BUCKETS.given(properties) else ())}

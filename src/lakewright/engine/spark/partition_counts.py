@@ -13,14 +13,16 @@ from lakewright.engine.spark.native import quoted
 from lakewright.format.hudi.partition_paths import DEFAULT_PARTITION
 from lakewright.index.bucket_counts import BucketCounts
 from lakewright.model.bucket_rules.compiled import rule_of
+from lakewright.model.bucket_rules.regex_rule import ExactRule
+from lakewright.model.bucket_rules.runaway import runs_away
 from lakewright.model.schema import DATE, INT, LONG, STRING, DataType, Struct
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 #: Plans that hold more conditions, or more paths, cost more than workers that number the rows.
-_MOST_RULES = 64
-_MOST_PINS = 1_000
+_MOST_CASES = 64
+_MOST_PATHS = 1_000
 _WHOLE = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 
 
@@ -51,16 +53,33 @@ def _same_text(kind: st.DataType, stored: DataType | None) -> bool:
 
 
 def count_column(path: "Column", counts: BucketCounts) -> "Column | None":
-    """Return the number of buckets by the path of a partition; None where it would be too long."""
-    rules = counts.rules.rules
-    if len(rules) > _MOST_RULES or len(counts.pins) > _MOST_PINS:
+    """Return the number of buckets by the path of a partition; None where Spark had better not.
+
+    That is so where the column would be too long, and where a pattern that the table has could
+    keep Java busy without end.
+    """
+    if len(counts.rules.rules) > _MOST_CASES or len(counts.pins) > _MOST_PATHS:
         return None
     pinned: dict[int, list[str]] = {}
     for partition, number in counts.pins.items():
         pinned.setdefault(number, []).append(partition)
-    cases = [(path.isin(paths), number) for number, paths in pinned.items()]
-    cases += [(path.rlike(rule_of(rule).pattern()), rule.buckets) for rule in rules]
-    made = F.lit(counts.rules.default)
+    named, cases = len(counts.pins), [(path.isin(paths), n) for n, paths in pinned.items()]
+    for rule in counts.rules.rules:
+        made = rule_of(rule)
+        if isinstance(made, ExactRule):
+            named += len(made.paths)
+            cases.append((path.isin(sorted(made.paths)), rule.buckets))
+        elif runs_away(made.pattern()) is not None:
+            return None
+        else:
+            cases.append((path.rlike(made.pattern()), rule.buckets))
+    if len(cases) > _MOST_CASES or named > _MOST_PATHS:
+        return None
+    return _first_of(cases, counts.rules.default)
+
+
+def _first_of(cases: "Sequence[tuple[Column, int]]", default: int) -> "Column":
+    made = F.lit(default)
     for condition, number in reversed(cases):
         made = F.when(condition, F.lit(number)).otherwise(made)
     return made

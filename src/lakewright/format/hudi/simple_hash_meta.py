@@ -90,7 +90,11 @@ def encode_hash_meta(meta: SimpleHashMeta) -> bytes:
 def _quoted(text: str) -> str:
     """Return a text as JSON, readable unless it holds what UTF-8 cannot."""
     quoted = json.dumps(text, ensure_ascii=False)
-    return json.dumps(text) if any("\ud800" <= char <= "\udfff" for char in quoted) else quoted
+    try:
+        quoted.encode()
+    except UnicodeEncodeError:
+        return json.dumps(text)
+    return quoted
 
 
 def hash_config_path(instant: str) -> str:

@@ -23,7 +23,9 @@ _TERMINATORS = "\n\r\x85\u2028\u2029"
 #: Characters of paths, and some that assertions see; examples are made of them.
 _LIKELY = [ord(char) for char in "01a_-=/.é中\u2013"]
 _TAIL = "$"
+#: A mark on a letter: a part of a word, or only for an edge in front of it.
 _MARKED = "w"
+_MARKED_AFTER = "a"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +181,6 @@ class Around:
                 return self.after == "" or self.after in _TERMINATORS
             case Place.WORD_EDGE:
                 return self.word_before != self.word_after
-            case Place.NO_WORD_EDGE:
-                return self.word_before == self.word_after
             case _:
                 assert_never(place)
 
@@ -233,13 +233,13 @@ class Finder:
                 self._owners[node] = index
         self._nodes = tuple(nodes)
         places = set[Place]().union(*(graph.places() for graph in graphs))
-        self._words = bool(places & {Place.WORD_EDGE, Place.NO_WORD_EDGE})
+        self._words = Place.WORD_EDGE in places
         self._lines = bool(places & {Place.LINE_START, Place.LINE_END})
         self._tails = Place.TAIL in places
-        self._symbols = _Symbols(node.chars for node in nodes if isinstance(node, Step))
-        self._masks = [
-            self._symbols.mask(node.chars) if isinstance(node, Step) else 0 for node in nodes
-        ]
+        sets = {node.chars for node in nodes if isinstance(node, Step)}
+        self._symbols = _Symbols(sets)
+        masks = {chars: self._symbols.mask(chars) for chars in sets}
+        self._masks = [masks[node.chars] if isinstance(node, Step) else 0 for node in nodes]
         self._forget()
 
     def begin(self) -> State:
@@ -272,13 +272,15 @@ class Finder:
         """Return the characters, marked where what surrounds them changes their meaning."""
         keys = list(text)
         if self._words:
-            based = False
+            based = False  # Java looks for the letter of a mark by halves of characters
             for at, char in enumerate(text):
+                narrow = char <= "\uffff"
                 if unicodedata.category(char) == "Mn":
                     if based:
-                        keys[at] = char + _MARKED
+                        keys[at] = char + (_MARKED if narrow else _MARKED_AFTER)
+                    based = based and narrow
                 else:
-                    based = char != "_" and is_word(char)
+                    based = char != "_" and narrow and is_word(char)
         if self._tails and text and text[-1] in _TERMINATORS:
             if text.endswith("\r\n"):
                 keys[-2] += _TAIL
@@ -308,9 +310,9 @@ class Finder:
         self._steps += 1
         if self._steps > MOST_STEPS:
             self._forget()
-        char, tail = key[0], key.endswith(_TAIL) and len(key) > 1
-        word = self._words and (_MARKED in key[1:] or is_word(char))
-        places, best = self._reach(state, char, word, tail)
+        char, marks = key[0], key[1:]
+        word = self._words and (_MARKED in marks or is_word(char))
+        places, best = self._reach(state, char, word or _MARKED_AFTER in marks, _TAIL in marks)
         symbol = 1 << self._symbols.of(char)
         masks, nodes = self._masks, self._nodes
         active = set()

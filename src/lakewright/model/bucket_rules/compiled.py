@@ -1,7 +1,8 @@
 """Bucket rules at work: the kinds of rules, what is checked when rules are set, and the numbers."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from random import Random
 
 from lakewright.model.bucket_rules.automaton import Finder
 from lakewright.model.bucket_rules.checking import Read, refuse_runaway, warnings_of
@@ -12,6 +13,9 @@ from lakewright.model.bucket_rules.range_rule import RangeRule
 from lakewright.model.bucket_rules.regex_rule import ExactRule, regex_rule
 from lakewright.model.bucket_rules.rules import MOST_BUCKETS, BucketRule, BucketRules, Rule
 from lakewright.model.errors import AlreadyExists, Invalid
+
+#: Partitions that are looked at, taken at random from all.
+SAMPLE = 2_000
 
 _BUILT_IN: dict[str, Callable[[str], Rule]] = {"regex": regex_rule, "range": RangeRule}
 _KINDS: dict[str, Callable[[str], Rule]] = dict(_BUILT_IN)
@@ -102,7 +106,7 @@ def check_rules(rules: BucketRules, *, partitions: Iterable[str] = ()) -> tuple[
     Refused are numbers that are none of buckets, unknown kinds, expressions that cannot be read,
     and patterns that run away in Hudi. Warnings are sentences about rules that never decide, and
     about rules of different numbers that match the same paths. ``partitions`` are paths that
-    the table has: they show what cannot be proved.
+    the table has: they show what cannot be proved. Of very many, some are looked at.
     """
     check_number(rules.default, "the default")
     read = []
@@ -114,7 +118,21 @@ def check_rules(rules: BucketRules, *, partitions: Iterable[str] = ()) -> tuple[
             continue  # a long list of paths cannot run away, and is no pattern to compare
         refuse_runaway(rule, pattern)
         read.append(Read(number, rule, pattern))
-    return warnings_of(read, partitions) if read else ()
+    known = list(partitions)
+    sample = known if len(known) <= SAMPLE else Random(0).sample(known, SAMPLE)
+    return (*_without_value(rules, sample), *warnings_of(read, sample))
+
+
+def _without_value(rules: BucketRules, sample: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for each range rule that speaks of a value that no partition has."""
+    for number, rule in enumerate(rules.rules, start=1):
+        made = rule_of(rule)
+        if isinstance(made, RangeRule) and sample and not any(map(made.values_in, sample)):
+            yield (
+                f"Rule {number}, {abridged(rule.expression)}, finds its value in none of the "
+                f"partitions looked at, such as {sample[0]!r}: name the column as the paths do, "
+                "or write level 1, level 2, … where they have no names."
+            )
 
 
 def check_number(buckets: object, whose: str) -> int:

@@ -37,7 +37,7 @@ class JavaPattern:
         return (JavaPattern, (self.text,))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def pattern_of(text: str) -> JavaPattern:
     """Return the pattern of a text, made once."""
     return JavaPattern(text)

@@ -256,13 +256,16 @@ class _Parser:
             "z": Place.END,
             "Z": Place.TAIL,
             "b": Place.WORD_EDGE,
-            "B": Place.NO_WORD_EDGE,
         }
         if letter in places and letter:
             self.at += 2
             if letter == "b" and self.peek() == "{":
                 self.fail("\\b{…} is not supported", "Write \\b.")
             return Assertion(places[letter])
+        if letter == "B":
+            self.fail(
+                "Java finds \\B within characters beyond U+FFFF", "Write the characters around it."
+            )
         if letter == "Q":
             self.at += 2
             self.quoted = True
@@ -482,6 +485,8 @@ class _Parser:
 
     def whole_character(self, chars: CharSet) -> CharSet:
         """Refuse halves of characters, which Java finds inside of characters beyond U+FFFF."""
+        if not chars or chars[-1][1] < char_sets.SURROGATES[0][0]:
+            return chars
         halves = char_sets.intersection(chars, char_sets.SURROGATES)
         wide = char_sets.union(char_sets.SURROGATES + char_sets.ASTRAL)
         if halves and char_sets.intersection(chars, wide) != wide:

@@ -17,7 +17,6 @@ class Place(Enum):
     LINE_START = "(?m:^)"
     LINE_END = "(?m:$)"
     WORD_EDGE = "\\b"
-    NO_WORD_EDGE = "\\B"
 
 
 @dataclass(frozen=True, slots=True)

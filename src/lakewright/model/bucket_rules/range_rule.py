@@ -111,21 +111,18 @@ class RangeRule:
 
     def matches(self, partition: str) -> bool:
         """Say whether the value that decides is there, and lies in the interval."""
+        return any(map(self._values.holds, self.values_in(partition)))
+
+    def values_in(self, partition: str) -> list[str]:
+        """Return the values of a path that the rule speaks of, as they stand there; or none."""
         levels = partition.split("/")
         if self._level is not None:
-            return len(levels) >= self._level and self._holds_after_name(levels[self._level - 1])
-        if self._column is None:
-            return len(levels) == 1 and self._holds_after_name(partition)
+            return [_after_name(level) for level in levels[self._level - 1 : self._level]]
+        if len(levels) == 1 and (self._column is None or "=" not in partition):
+            return [_after_name(partition)]
         start = f"{self._column}="
-        if len(levels) == 1 and "=" not in partition:
-            return self._values.holds(partition)
-        return any(
-            level.startswith(start) and self._values.holds(level[len(start) :]) for level in levels
-        )
-
-    def _holds_after_name(self, level: str) -> bool:
-        name, equals, value = level.partition("=")
-        return self._values.holds(value if equals else name)
+        found = [level[len(start) :] for level in levels if level.startswith(start)]
+        return [] if self._column is None else found
 
     def pattern(self) -> str:
         """Return a pattern that finds the same partitions; Hudi can split the text it is in."""
@@ -138,6 +135,11 @@ class RangeRule:
             return rf"\A(?:[^/=]*={named}|{bare})\z"
         column = "".join(literal(char) for char in self._column)
         return rf"(?:\A|/){column}={named}(?:/|\z)|\A{bare}\z"
+
+
+def _after_name(level: str) -> str:
+    name, equals, value = level.partition("=")
+    return value if equals else name
 
 
 def _end(text: str, *none: str) -> str | None:

@@ -6,9 +6,10 @@ that can read the same text in many ways keeps it busy for longer than anyone wa
 * *Two ways around.* If a loop can read one text in two ways and come back to where it was, then
   each repetition of that text doubles the work. This is decided, not guessed (exponential
   ambiguity of the automaton), for loops of up to ``LARGEST_LOOP`` characters.
-* *A bad text.* The work on one text can be counted without doing it: the ways to each
-  place of the automaton add up. A search for the worst text of a partition path's length finds
-  what grows fast without such a loop: ``a?a?a?a?…``, or many ``.*`` in a row.
+* *A bad text.* The work on one text can be counted without doing it: the ways to each place of
+  the automaton add up, to the very number of characters that Java looks at. A search for a bad
+  text of a partition path's length finds what grows fast without such a loop: ``a?a?a?a?…``, or
+  many ``.*`` in a row.
 
 Both ask for a text in which the pattern is not found, because Java stops at the first success.
 """
@@ -30,10 +31,13 @@ LARGEST_LOOP = 300
 LENGTH = 100
 #: Steps of Java's engine on one path, which take it some seconds.
 MOST_WORK = 5 * 10**8
-#: Ways through the automaton between two characters; and the effort of one search.
-_MOST_WAYS = 100_000
+#: What each test may cost us.
+_MOST_WAYS = 1_000_000
+_MOST_PAIRS = 1_000_000
 _EFFORT = 1_500_000
-_START, _LATER = -1, -2
+_MOST_SYMBOLS = 300_000
+_MOST_REPEATED = 30
+_START, _LATER, _DONE, _NOWHERE = -1, -2, -3, -4
 
 
 @dataclass(slots=True)
@@ -55,7 +59,7 @@ def runs_away(pattern: str) -> str | None:
     """Say why a pattern can keep Java busy without end, with an example; None where it cannot."""
     ways = _ways_of(pattern_of(pattern).graph)
     if ways is None:
-        return "it has too many ways to match nothing"
+        return "it has too many ways through it to be looked at"
     word = _doubling(ways)
     if word is not None:
         return f"the text {word!r} can be read in two ways by the same loop, again and again"
@@ -69,6 +73,7 @@ def _ways_of(graph: Graph) -> _Ways | None:
     """Return the steps between characters; None where there are too many to be listed."""
     found = _Ways()
     todo = [_START, _LATER]
+    left = _MOST_WAYS
     while todo:
         state = todo.pop()
         if state in found.next:
@@ -76,12 +81,13 @@ def _ways_of(graph: Graph) -> _Ways | None:
         node = graph.nodes[state] if state >= 0 else None
         start = node.then if isinstance(node, Step) else graph.start
         targets: dict[int, int] = {}
-        for count, target in enumerate(_reached(graph, start, at_start=state == _START)):
-            if count > _MOST_WAYS:
+        for target in _reached(graph, start, at_start=state == _START):
+            left -= 1
+            if left < 0:
                 return None
-            if target is None:
+            if target == _DONE:
                 found.done.add(state)
-            else:
+            elif target != _NOWHERE:
                 targets[target] = targets.get(target, 0) + 1
         found.next[state] = targets
         for target in targets:
@@ -92,10 +98,11 @@ def _ways_of(graph: Graph) -> _Ways | None:
     return found
 
 
-def _reached(graph: Graph, start: int, *, at_start: bool) -> Iterator[int | None]:
-    """Yield the next step of every way that reads nothing; None where the pattern is found.
+def _reached(graph: Graph, start: int, *, at_start: bool) -> Iterator[int]:
+    """Yield the next step of every way that reads nothing, and ``_DONE`` where all is found.
 
-    Assertions are taken to hold, unless they cannot: this may only add ways.
+    Assertions are taken to hold, unless they cannot: this may only add ways. ``_NOWHERE`` stands
+    for the effort in between, which the caller counts.
     """
     todo: list[tuple[int, frozenset[int], bool, bool]] = [(start, frozenset(), False, False)]
     while todo:
@@ -103,18 +110,19 @@ def _reached(graph: Graph, start: int, *, at_start: bool) -> Iterator[int | None
         node = graph.nodes[at]
         match node:
             case Step():
-                if not ended:
-                    yield at
+                yield _NOWHERE if ended else at
             case Accept():
-                if not asserted:
-                    yield None
+                yield _NOWHERE if asserted else _DONE
             case Check(place, then):
+                yield _NOWHERE
                 if place is not Place.START or at_start:
                     sure = place is Place.START
                     todo.append((then, begun, ended or place is Place.END, asserted or not sure))
             case Fork(more):
+                yield _NOWHERE
                 todo.extend((way, begun, ended, asserted) for way in more)
             case Turn(into, past, loop, first):
+                yield _NOWHERE
                 todo.append((past, begun - {loop}, ended, asserted))
                 if first or loop not in begun:
                     todo.append((into, begun | {loop}, ended, asserted))
@@ -136,7 +144,7 @@ def _doubling(ways: _Ways) -> str | None:
         for state in sorted(loop):
             for target in inside[state]:
                 if ways.next[state][target] > 1:
-                    return _sample(ways.chars[state])
+                    return _sample(ways.chars[state]) + _sample(ways.chars[target])
         word = _two_ways(ways.chars, inside)
         if word is not None:
             return word
@@ -154,7 +162,11 @@ def _two_ways(chars: Mapping[int, CharSet], inside: Mapping[int, list[int]]) -> 
                 if (one, other) not in texts:
                     texts[one, other] = _sample(chars[state])
                     todo.append((one, other))
+    left = _MOST_PAIRS
     for pair in todo:
+        left -= 1 + len(inside[pair[0]]) * len(inside[pair[1]])
+        if left < 0:
+            return None
         common = char_sets.intersection(chars[pair[0]], chars[pair[1]])
         if not common:
             continue
@@ -215,16 +227,31 @@ def _loops(following: Mapping[int, Mapping[int, int]]) -> list[set[int]]:
 def _worst_text(ways: _Ways) -> str | None:
     """Return a text on which Java's work is too much; None where the search finds none.
 
-    The search takes, at each place, the character that leaves the most ways open.
+    Tried are the text that leaves the most ways open at each character, and for each
+    character the text that repeats it.
     """
     if ways.done & {_START, _LATER}:
         return None
     symbols = _symbols(ways.chars)
-    effort = 0
+    effort = _Effort(_EFFORT)
+    texts = [_costly(ways, symbols, effort)]
+    texts += [_costly(ways, [symbol], effort) for symbol in symbols[:_MOST_REPEATED]]
+    return min((text for text in texts if text is not None), key=len, default=None)
+
+
+@dataclass(slots=True)
+class _Effort:
+    """Steps that a search has left."""
+
+    left: int
+
+
+def _costly(ways: _Ways, symbols: list[tuple[str, frozenset[int]]], effort: _Effort) -> str | None:
+    """Return a text of some characters on which the work is too much, made greedily; or None."""
     counts = dict(ways.next[_START])
     work = 0
     text = ""
-    for _ in range(LENGTH):
+    while len(text) < LENGTH:
         best: tuple[int, str, dict[int, int]] | None = None
         for char, readers in symbols:
             after = dict(ways.next[_LATER])
@@ -233,11 +260,13 @@ def _worst_text(ways: _Ways) -> str | None:
                 found = found or state in ways.done
                 for target, many in ways.next[state].items():
                     after[target] = after.get(target, 0) + counts[state] * many
-                effort += 1 + len(ways.next[state])
+                effort.left -= 1 + len(ways.next[state])
+            if effort.left < 0:
+                return None
             total = sum(after.values())
             if not found and (best is None or total > best[0]):
                 best = (total, char, after)
-        if best is None or effort > _EFFORT:
+        if best is None:
             return None
         total, char, counts = best
         work += total
@@ -249,20 +278,22 @@ def _worst_text(ways: _Ways) -> str | None:
 
 def _symbols(chars: Mapping[int, CharSet]) -> list[tuple[str, frozenset[int]]]:
     """Return one character for each set of states that can read the same ones."""
-    borders = sorted({low for ranges in chars.values() for low, _ in ranges})
+    states: dict[CharSet, list[int]] = {}
+    for state, ranges in chars.items():
+        states.setdefault(ranges, []).append(state)
+    borders = sorted({low for ranges in states for low, _ in ranges})
     found: dict[frozenset[int], str] = {}
-    for border in borders:
-        readers = frozenset(
-            state for state, ranges in chars.items() if char_sets.holds(ranges, border)
-        )
-        char = _sample(_common(chars, readers))
-        found.setdefault(readers, char)
+    for border in borders[: _MOST_SYMBOLS // (1 + len(states))]:
+        sets = [ranges for ranges in states if char_sets.holds(ranges, border)]
+        readers = frozenset(state for ranges in sets for state in states[ranges])
+        if readers not in found:
+            found[readers] = _sample(_common(sets))
     return [(char, readers) for readers, char in found.items()]
 
 
-def _common(chars: Mapping[int, CharSet], readers: frozenset[int]) -> CharSet:
+def _common(sets: list[CharSet]) -> CharSet:
     common = char_sets.EVERYTHING
-    for ranges in {chars[state] for state in readers}:
+    for ranges in sets:
         common = char_sets.intersection(common, ranges)
     return common
 

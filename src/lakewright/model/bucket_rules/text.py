@@ -27,7 +27,8 @@ _FORMS = (
 def parse_rules(given: str | int | Mapping[str, object], default: int | None = None) -> BucketRules:
     """Return the rules that a user gave: JSON as text or mapping, ``pattern,count;…``, or a number.
 
-    ``default`` is the number for all other partitions where the text does not say it.
+    ``default`` is the number for all other partitions where the text does not say it; the text
+    of a hashing config says it by its last rule, which matches everything.
     Raises ``Invalid`` for what cannot be read and for numbers that are none of buckets;
     ``check_rules`` looks at the patterns.
     """
@@ -43,11 +44,14 @@ def parse_rules(given: str | int | Mapping[str, object], default: int | None = N
         return _from_mapping(_from_json(text), rest)
     if text.isascii() and text.isdigit():
         return BucketRules(default=check_number(int(text), "all partitions"))
-    if not text:
+    if not text.strip(";"):
         _refuse(given, "it is empty")
+    pairs = _split(text)
+    if pairs[-1][0] == EVERYWHERE and default in (None, pairs[-1][1]):
+        rest = check_number(pairs.pop()[1], "the default")
     rules = tuple(
         BucketRule(pattern, check_number(count, f"the rule {abridged(pattern)}"))
-        for pattern, count in _split(text)
+        for pattern, count in pairs
     )
     return BucketRules(rules, rest)
 

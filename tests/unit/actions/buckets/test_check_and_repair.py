@@ -5,10 +5,16 @@ import re
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import lakewright as lw
+from lakewright.actions.buckets import repair
+from lakewright.actions.buckets.repair_task import Repaired, RepairWork, repair_partition
+from lakewright.actions.executor import Attempt
+from lakewright.actions.tasks.service_spec import ServiceSpec
 from lakewright.api.table import Table
+from lakewright.format.hudi.bucket_hash import bucket_of
 from lakewright.format.hudi.simple_hash_meta import (
     PartitionHashInfo,
     SimpleHashMeta,
@@ -44,6 +50,10 @@ def claim_buckets(table: Table, number: int) -> None:
     file = Path(table.path) / ".hoodie" / "hoodie.properties"
     text = re.sub(r"(hoodie\.bucket\.index\.num\.buckets=)\d+", rf"\g<1>{number}", file.read_text())
     file.write_text(re.sub(r"hoodie\.table\.checksum=.*\n", "", text))
+
+
+def bucket(row: Row, number: int) -> int:
+    return int(bucket_of(pa.array([str(row["id"])]), ("id",), number)[0])
 
 
 def contents(table: Table) -> dict[tuple[object, object], object]:
@@ -227,4 +237,77 @@ def test_little_memory_is_enough(tmp_path: Path, memory: str) -> None:
     assert (result.rows, result.files) == (60, 4)
     expected = {(r["id"], r["dt"]): r["n"] for r in rows(range(60), DAYS[0], ts=3)}
     assert {key: n for key, n in contents(table).items() if key[1] == DAYS[0]} == expected
+    assert table.buckets.check().ok
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_two_keys_hashed_by_one_in_a_table_without_partitions(tmp_path: Path, version: int) -> None:
+    table = lw.create_table(
+        tmp_path / "t",
+        schema="id string, at string, n int",
+        key=["id", "at"],
+        hash_by="id",
+        buckets=4,
+        version=version,
+        type="MERGE_ON_READ",
+    )
+    given = [{"id": f"é{n % 7}", "at": f"1{n}:30,x", "n": n} for n in range(50)]
+    table.upsert(given)
+    assert table.buckets.check().ok
+    claim_buckets(table, 6)
+    table.upsert([{**row, "n": 1000} for row in given[:30]])
+    claim_buckets(table, 4)
+    assert not table.buckets.check().ok
+    table.buckets.repair().apply()
+    found = table.scan().to_arrow().to_pylist()
+    assert sorted(row["n"] for row in found) == sorted([*range(30, 50), *[1000] * 30])
+    assert table.buckets.check().ok
+
+
+def test_writers_are_refused_while_buckets_are_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path / "t", "COPY_ON_WRITE", 9)
+    strays = [row for row in rows(range(100, 150), DAYS[0]) if bucket(row, 6) < 4]
+    claim_buckets(table, 6)
+    table.upsert(strays)
+    claim_buckets(table, 4)
+    expected = contents(table)
+    plan = table.buckets.repair()
+    refused: list[str] = []
+
+    def meanwhile(spec: ServiceSpec, work: RepairWork, attempt: Attempt) -> Repaired:
+        with pytest.raises(lw.Conflict) as told:
+            table.upsert(rows(range(5), DAYS[0], ts=7))
+        refused.append(str(told.value))
+        table.upsert(rows(range(5), DAYS[1], ts=7))  # another partition goes on
+        return repair_partition(spec, work, attempt)
+
+    monkeypatch.setattr(repair, "repair_partition", meanwhile)
+    plan.apply()
+    assert len(refused) == 1
+    expected.update({(r["id"], r["dt"]): r["n"] for r in rows(range(5), DAYS[1], ts=7)})
+    assert contents(table) == expected
+    assert table.buckets.check().ok
+
+
+def test_a_repair_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path / "t", "COPY_ON_WRITE", 9)
+    second_group(table, DAYS[0])
+    plan = table.buckets.repair()
+    files = files_of(table, DAYS[0])
+
+    def dies(spec: ServiceSpec, work: RepairWork, attempt: Attempt) -> Repaired:
+        repair_partition(spec, work, attempt)
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(repair, "repair_partition", dies)
+    with pytest.raises(OSError, match="full"):
+        plan.apply()
+    assert files_of(table, DAYS[0]) == files
+    assert not table.timeline.pending()
+    monkeypatch.undo()
+    plan.apply()
     assert table.buckets.check().ok

@@ -78,6 +78,34 @@ def test_a_rollback_takes_rules_and_numbers_back(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [9, 6])
+def test_a_rescale_stops_counting_before_anything_of_it_is_deleted(version: int) -> None:
+    """With its completed file data and rules go back together; until its pending files are gone,
+    nobody believes what is left."""
+    storage = memory()
+    ruled(storage, version=version)
+    rescaled(storage, rules(("p=x", 5), default=2))
+    target = latest(Table(storage))
+    place = FaultyStorage(storage)
+    Table(place).rollback(target)
+    gone = [call.path for call in place.calls if call.verb == "delete" and target in call.path]
+    kinds = [kind for path in gone if (kind := _kind(path)) is not None]
+    assert kinds == ["completed", "hashing config", "hash config", "data", "pending"]
+
+
+def _kind(path: str) -> str | None:
+    folder, _, name = path.rpartition("/")
+    match folder:
+        case _ if folder == CONFIGS_FOLDER:
+            return "hashing config"
+        case _ if folder == SIMPLE_FOLDER:
+            return "hash config"
+        case ".hoodie" | ".hoodie/timeline":
+            return "pending" if name.endswith(("inflight", "requested")) else "completed"
+        case _:
+            return "data" if path.startswith("p=") else None
+
+
+@pytest.mark.parametrize("version", [9, 6])
 @pytest.mark.parametrize("stop", [None, 0, 1, 2])
 def test_a_restore_goes_back_to_the_rules_of_then(version: int, stop: int | None) -> None:
     """Even where it is stopped while it deletes, and finished by the next writer."""
@@ -232,14 +260,13 @@ def test_rules_in_every_form_come_with_the_table(
     assert counts is not None
     assert (counts.rules, counts.pins, counts.version) == (RULES, {}, FIRST_INSTANT)
     stored = table.definition.properties
-    assert stored[NUMBER] == "3"
     assert stored["hoodie.index.type"] == "BUCKET"
-    assert not [key for key in stored if "partition.expressions" in key or "rule.type" in key]
+    assert [key for key in stored if "bucket" in key] == ["hoodie.bucket.index.hash.field"]
 
 
 def test_the_default_of_the_seed_where_nothing_is_said(tmp_path: Path) -> None:
     table = lw.create_table(tmp_path / "t", schema="id string", key="id", buckets="a,3")
-    assert table.definition.properties[NUMBER] == "256"
+    assert table.buckets.rules.default == 256
 
 
 def test_a_number_is_a_plain_table(tmp_path: Path) -> None:
@@ -256,7 +283,7 @@ def test_a_number_is_a_plain_table(tmp_path: Path) -> None:
         ({"buckets": "a,0"}, "number of buckets"),
         ({"buckets": {"expressions": 3}}, "list"),
         ({"buckets": SEED, "index": "SIMPLE"}, "no buckets"),
-        ({"buckets": SEED, "properties": {NUMBER: "4"}}, "contradicts"),
+        ({"buckets": SEED, "properties": {NUMBER: "4"}}, "3 as default"),
         ({"buckets": 4, "properties": {EXPRESSIONS: json.dumps(SEED)}}, "3 as default"),
         ({"buckets": SEED, "properties": {EXPRESSIONS: "a,4"}}, "different rules"),
         ({"properties": {EXPRESSIONS: "a,3", "hoodie.index.type": "BLOOM"}}, "contradicts"),

@@ -265,6 +265,49 @@ def test_rows_beyond_the_memory_of_a_task_go_by_its_disk() -> None:
     assert check_law(storage) == {"": 7}
 
 
+COPY = {"lakewright__clustering__copied-row-group-bytes": "0"}
+
+
+def test_buckets_that_become_one_are_copied_unread(shape: dict[str, Any], tmp_path: Path) -> None:
+    storage = open_storage(tmp_path / "t")
+    table = filled_table(storage, buckets=8, **shape)
+    before = content(storage)
+    for number in (4, 2, 1):
+        groups = {path: len(slices) for path, slices in live_groups(storage).items()}
+        result = rescaled(storage, rules(default=number), **COPY)
+        assert content(storage) == before
+        assert set(check_law(storage).values()) == {number}
+        agrees_with_hudi(storage)
+        assert result.rows == sum(before.values())
+        assert {p: one.groups for p, one in result.partitions.items()} == groups
+    table.upsert(table_of(rows(range(40, 70), 9)))
+    agrees_with_hudi(storage)
+    report = Table(storage).fsck(deep=True)
+    assert report.ok, report.problems
+
+
+def test_whether_rows_are_copied_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    storage = memory()
+    filled_table(storage, partitioned=False)
+    with caplog.at_level("INFO"):
+        rescaled(storage, rules(default=2), **COPY)
+        assert "rows are read, not copied" not in caplog.messages
+        rescaled(storage, rules(default=1))
+        assert "rows are read, not copied" in caplog.messages
+
+
+def test_a_copied_row_in_a_wrong_bucket_is_told() -> None:
+    storage = memory()
+    filled_table(storage, partitioned=False)
+    found = {bucket_number(piece.group.file_id): piece for piece in live_groups(storage)[""]}
+    one, two = found[0].base, found[1].base
+    assert one is not None and two is not None
+    storage.write(one.path, storage.read(two.path))
+    with pytest.raises(Corrupt, match=r"buckets\.repair\(\)"):
+        rescaled(storage, rules(default=2), **COPY)
+    assert not left(storage)
+
+
 def test_nothing_to_do() -> None:
     storage = memory()
     filled_table(storage)

@@ -359,6 +359,18 @@ def test_upserts_in_threads_beside_rescales_and_undos(name: str, tmp_path: Path)
     assert not left(storage)
 
 
+HERE = Path(__file__).parents[3]
+DYING = """
+import os, signal, sys
+from lakewright.api.table import Table
+from lakewright.storage.open import open_storage
+from support.faulty_storage import Fault, FaultyStorage
+from support.rescaling import rows, table_of
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+storage = FaultyStorage(open_storage(sys.argv[1]), [Fault("writer", at=3, after=True, error=die)])
+Table(storage).upsert(table_of(rows(range(60), 9)))
+"""
 OTHER = """
 import json, sys
 from lakewright.api.table import Table
@@ -384,10 +396,9 @@ def test_another_process_writes_beside_rescales(tmp_path: Path) -> None:
     storage = open_storage(tmp_path / "t")
     table = filled_table(storage)
     held = {(row["p"], row["id"]): row for row in table.scan().to_arrow().to_pylist()}
-    here = Path(__file__).parents[3]
     writer = subprocess.Popen(
         [sys.executable, "-c", OTHER, storage.uri],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(here), *sys.path])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -409,4 +420,23 @@ def test_another_process_writes_beside_rescales(tmp_path: Path) -> None:
     assert set(check_law(storage).values()) == {7}
     expected = sorted(tuple(row.values()) for row in held.values())
     assert sorted(content(storage, meta=False).elements()) == expected
+    assert not left(storage)
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_dead_writer_does_not_stand_in_its_way(version: int, tmp_path: Path) -> None:
+    storage = open_storage(tmp_path / "t")
+    filled_table(storage, mor=True, version=version)
+    before = content(storage)
+    planned = plan(storage, rules(default=8))
+    killed = subprocess.run(
+        [sys.executable, "-c", DYING, storage.uri],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])},
+        check=False,
+    )
+    assert killed.returncode == -9
+    assert open_state(storage).timeline.pending()
+    rescale(servicing(storage), planned)
+    assert content(storage) == before
+    assert set(check_law(storage).values()) == {8}
     assert not left(storage)

@@ -32,6 +32,7 @@ from support.faulty_storage import Crash, Fault, FaultyStorage
 from support.rescaling import (
     SCHEMA,
     SHAPES,
+    by_hudi,
     check_law,
     content,
     filled_table,
@@ -43,6 +44,7 @@ from support.rescaling import (
     table_of,
 )
 
+NUMBER = "hoodie.bucket.index.num.buckets"
 FIRST = rules(("p=x", 3), default=2)
 THEN = rules(("p=[yz]", 5), ("p=w", 7), default=6)
 
@@ -86,6 +88,7 @@ def test_the_first_version_of_an_upgraded_table_says_what_it_had() -> None:
     versions = HashingStore(storage).history(open_state(storage).timeline)
     assert [v.instant for v in versions] == [FIRST_INSTANT, done.instant]
     assert versions[0].rules == BucketRules(default=4)
+    assert NUMBER not in open_state(storage).config.properties, "Hudi would refuse other rules"
     Table(storage).rollback(done.instant)
     assert counts(storage, "p=x", "p=new") == [4, 4]
     assert [f.path for f in storage.list(CONFIGS_FOLDER)] == [hashing_config_path(FIRST_INSTANT)]
@@ -117,6 +120,16 @@ def test_the_same_rules_again_write_nothing() -> None:
     assert (two.instant, two.pins, two.changed) == (one.instant, one.pins, False)
     assert {file.path for file in storage.list(recursive=True)} == files
     assert "as before" in str(two)
+
+
+def test_rules_that_meet_are_told_with_a_partition_that_is_there() -> None:
+    storage = memory()
+    filled_table(storage)
+    done = set_here(storage, rules(("p=[xy]", 4), ("p=y|q", 5), default=4))
+    assert "both match paths such as 'p=y'" in done.warnings[0]
+    assert "decides for none" in done.warnings[1], "of the partitions that there are"
+    assert f"warning: {done.warnings[0]}" in str(done).splitlines()
+    assert not done.pins, "the first decides"
 
 
 def test_a_version_is_a_commit_without_files() -> None:
@@ -152,6 +165,16 @@ def test_ranges_and_unknown_kinds_reach_hudi_as_patterns() -> None:
     check_law(storage)
 
 
+@pytest.mark.parametrize("version", [9, 6])
+def test_readers_of_the_hudi_package_see_every_row_after_it(tmp_path: Any, version: int) -> None:
+    storage = open_storage(tmp_path / "t")
+    table = filled_table(storage, version=version)
+    set_here(storage, THEN)
+    assert by_hudi(tmp_path / "t") == content(storage, meta=False)
+    table.upsert(table_of(rows(range(40, 90), 5, "wxyz")))
+    assert by_hudi(tmp_path / "t") == content(storage, meta=False)
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -185,7 +208,7 @@ def test_an_index_that_is_not_stored_is_stored_with_the_rules() -> None:
     path = ".hoodie/hoodie.properties"
     kept = [line for line in storage.read(path).decode().splitlines() if "index" not in line]
     storage.write(path, "\n".join(kept).encode())
-    given = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
+    given = {"hoodie.index.type": "BUCKET", NUMBER: "4"}
     with pytest.raises(LakewrightError, match="buckets"):
         set_here(storage, THEN)
     done = set_here(storage, THEN, **given)
@@ -371,6 +394,43 @@ def test_a_stop_at_any_call_leaves_the_old_rules_or_the_new(
     assert seen == {True, False}
 
 
+def test_a_stop_on_disk_leaves_the_old_rules_or_the_new(tmp_path: Any) -> None:
+    """Where the lock is a file, which a dead process leaves behind: some of the calls."""
+
+    def prepared(name: str) -> Storage:
+        storage = open_storage(tmp_path / name)
+        ruled_table(storage)
+        Table(storage).upsert(table_of(rows(range(9), 1, "xy")))
+        return storage
+
+    counting = FaultyStorage(prepared("count"))
+    set_rules(open_state(counting), THEN, {})
+    for number in range(3, len(counting.calls), 7):
+        storage = prepared(str(number))
+        fault = Fault(at=number, after=True, error=(unavailable, Crash)[number % 2])
+        stopped(storage, lambda place: set_rules(open_state(place), THEN, {}), fault)
+        now = counts(storage, "p=w")[0]
+        Table(storage).upsert(table_of(rows(range(20), 2, "xyw")))
+        assert check_law(storage) == {"p=x": 3, "p=y": 2, "p=w": now}
+        set_here(storage, rules(default=11))
+        assert check_law(storage)["p=w"] == now
+        assert not _orphans(storage)
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_rules_of_a_dead_process_go_with_the_next_write(version: int) -> None:
+    storage = memory()
+    ruled_table(storage, version=version)
+    fault = Fault("write", path=CONFIGS_FOLDER, after=True, error=Crash)
+    assert not stopped(storage, lambda place: set_rules(open_state(place), THEN, {}), fault)
+    left = [f.path for f in storage.list(CONFIGS_FOLDER)]
+    assert len(left) == 2
+    assert counts(storage, "p=w") == [2], "they do not count"
+    Table(storage).upsert(table_of(rows(range(9), 1, "xy")))
+    assert [f.path for f in storage.list(CONFIGS_FOLDER)] == [hashing_config_path(FIRST_INSTANT)]
+    assert not _orphans(storage)
+
+
 @pytest.mark.parametrize("version", [9, 6])
 def test_a_stop_while_rules_are_taken_back_is_mended(version: int) -> None:
     def prepared() -> tuple[Storage, str]:
@@ -456,7 +516,7 @@ def test_the_first_version_comes_with_the_table(tmp_path: Any) -> None:
     assert (config.default_bucket_number, config.instant) == (2, FIRST_INSTANT)
     assert parse_rules(storage.read(hash_config_path(FIRST_INSTANT)).decode()) == FIRST
     assert (tmp_path / "t" / ARCHIVE_FOLDER).is_dir(), "Hudi looks into it"
-    assert open_state(storage).config.properties["hoodie.bucket.index.num.buckets"] == "2"
+    assert NUMBER not in open_state(storage).config.properties
 
 
 def test_rules_are_not_written_over_a_first_version() -> None:

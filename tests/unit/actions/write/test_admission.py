@@ -7,7 +7,12 @@ import pytest
 
 from lakewright.actions.write.admission import admit
 from lakewright.format.hudi.bucket_hash import bucket_of
-from lakewright.format.hudi.hashing_config import CONFIGS_FOLDER, FIRST_INSTANT
+from lakewright.format.hudi.hashing_config import (
+    CONFIGS_FOLDER,
+    FIRST_INSTANT,
+    HashingConfig,
+    encode_hashing_config,
+)
 from lakewright.index.bucket_counts import BucketCounts
 from lakewright.index.hashing_store import HashingStore
 from lakewright.index.layout import RULE_TYPE, IndexKind, IndexLayout
@@ -219,6 +224,16 @@ def test_options_that_repeat_the_rules_are_no_wish(options: dict[str, str]) -> N
 def test_options_that_contradict_the_rules(options: dict[str, str]) -> None:
     with pytest.raises((Invalid, InvalidOption)):
         admitted(with_rules(), options)
+
+
+def test_rules_of_other_software_that_are_not_understood_stop_a_write() -> None:
+    tiny = TinyTable()
+    odd = HashingConfig(r"(a)\1,3", 4, FIRST_INSTANT)
+    tiny.storage.write(
+        f"{CONFIGS_FOLDER}/{FIRST_INSTANT}.hashing_config", encode_hashing_config(odd)
+    )
+    with pytest.raises(Invalid, match=r"\(a\)"):
+        admitted(tiny)
 
 
 def test_an_upgraded_table_may_be_given_its_first_number() -> None:

@@ -180,6 +180,14 @@ def test_overwrite_plans_by_default_and_rescales_when_told(lake: Lake) -> None:
     sound(lake)
 
 
+def test_another_default_moves_the_rest(lake: Lake) -> None:
+    managed(lake, "overwrite => '11-1[01],256', bucket_number => 5, dry_run => false")
+    assert numbers(lake) == {"2026-11-10": 256, "2026-11-11": 256, "2026-11-12": 5}
+    managed(lake, "overwrite => '11-1[01],256', bucket_number => 6, dry_run => false")
+    assert numbers(lake)["2026-11-12"] == 6
+    sound(lake)
+
+
 def test_add_puts_rules_in_front(lake: Lake) -> None:
     managed(lake, "add => '11-11,16', dry_run => false")
     assert numbers(lake) == {"2026-11-10": 256, "2026-11-11": 16, "2026-11-12": 10}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lakewright.model.bucket_rules import compiled
 from lakewright.model.bucket_rules.checking import refuse_runaway
-from lakewright.model.bucket_rules.comparing import common_text, deciding
+from lakewright.model.bucket_rules.comparing import Effort, common_text, deciding
 from lakewright.model.bucket_rules.compiled import (
     check_rules,
     compile_rules,
@@ -178,6 +178,25 @@ def test_partitions_show_what_meets():
     assert len(check_rules(rules, partitions=["us/2026-11", "eu/2026-11"])) == 1
 
 
+@pytest.mark.parametrize(
+    ("expression", "paths", "warned"),
+    [
+        ("dt: [1, 5]", ["eu/1", "us/2"], True),
+        ("dt: [1, 5]", ["region=eu/dt=9"], False),
+        ("dt: [1, 5]", ["9"], False),
+        ("dt: [1, 5]", ["day=9"], True),
+        ("[1, 5]", ["eu/1"], True),
+        ("[1, 5]", ["day=9"], False),
+        ("level 2: [1, 5]", ["9"], True),
+        ("level 2: [1, 5]", ["9/9"], False),
+        ("dt: [1, 5]", [], False),
+    ],
+)
+def test_a_range_whose_value_no_partition_has(expression, paths, warned):
+    warnings = check_rules(rules_of((expression, 1, "range")), partitions=paths)
+    assert any("finds its value in none" in warning for warning in warnings) is warned
+
+
 def test_word_edges_beside_other_scripts():
     rules = rules_of((r"\bab\b", 1))
     assert check_rules(rules, partitions=["ab"]) == ()
@@ -203,7 +222,7 @@ def _graphs(given_patterns):
 @given(st.lists(pattern_texts, min_size=1, max_size=3), st.lists(texts, max_size=20))
 def test_what_never_decides_is_never_the_first_in_any_text(given_patterns, given_texts):
     patterns = _graphs(given_patterns)
-    found = deciding([pattern.graph for pattern in patterns], steps=3_000)
+    found = deciding([pattern.graph for pattern in patterns], Effort(3_000))
     if found is None:
         return
     for index, text in found.items():
@@ -220,5 +239,5 @@ def test_what_never_decides_is_never_the_first_in_any_text(given_patterns, given
 def test_a_common_text_holds_both(one, other):
     patterns = _graphs([one, other])
     if len(patterns) == 2:
-        text = common_text(patterns[0].graph, patterns[1].graph, steps=2_000)
+        text = common_text(patterns[0].graph, patterns[1].graph, Effort(2_000))
         assert text is None or all(pattern.find(text) for pattern in patterns)

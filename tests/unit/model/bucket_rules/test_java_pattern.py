@@ -35,6 +35,7 @@ REFUSED = {
     "(?u)é": "flag 'u'",
     "(?U)a": "flag 'U'",
     r"\R": r"\R",
+    r"\B": r"\B",
     r"\X": r"\X",
     r"\G": r"\G",
     "[^a[b]]": "differs between releases",

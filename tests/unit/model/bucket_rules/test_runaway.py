@@ -30,7 +30,10 @@ def test_a_loop_with_two_ways_around_runs_away(pattern):
 
 @pytest.mark.parametrize(
     "pattern",
-    ["a?" * 30 + "a" * 30, "(.*a){12}x", ".*" * 8 + "x", "(?:a|a){40}b", "((a{1,9}){1,9}){1,9}b"],
+    [
+        *("a?" * 30 + "a" * 30, "(.*a){12}x", ".*" * 8 + "x", "(?:a|a){40}b"),
+        *("((a{1,9}){1,9}){1,9}b", r"x?(?:(?:(?:b){0,8}){0,8}[^b]){0,8}c\z"),
+    ],
 )
 def test_what_grows_without_such_a_loop_runs_away_too(pattern):
     why = runs_away(pattern)
@@ -40,6 +43,18 @@ def test_what_grows_without_such_a_loop_runs_away_too(pattern):
 @pytest.mark.parametrize("pattern", HARMLESS)
 def test_harmless_patterns_are_not_accused(pattern):
     assert runs_away(pattern) is None
+
+
+def test_the_work_is_counted_as_java_counts_it():
+    """The numbers are of Java 17, which asked for so many characters of the text."""
+    counted = [
+        ("a+(?:a+){1,3}b*ba?a$", 40, 2_697_595),
+        ("a+(?:a+){1,3}b*ba?a$", 60, 20_082_542),
+        (r"x?(?:(?:a+|(?:a?){0,8})(?:a[ab]|ba)){1,3}c\z", 40, 4_044_953),
+        (r"x?(?:(?:a+|(?:a?){0,8})(?:a[ab]|ba)){1,3}c\z", 100, 68_081_118),
+    ]
+    for pattern, length, asked in counted:
+        assert _ways(JavaPattern(pattern), "a" * length + "!") == asked
 
 
 def test_a_long_list_of_words_is_harmless():

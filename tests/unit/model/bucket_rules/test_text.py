@@ -44,6 +44,8 @@ def test_upstreams_text():
     expected = BucketRules((BucketRule(r"\d{4}-(11-(24|27)|12-25)", 128), BucketRule("x", 3)), 8)
     assert parse_rules(r" \d{4}-(11-(24|27)|12-25) , 128 ; x,3; ".rstrip(), 8) == expected
     assert parse_rules("a,1").default == DEFAULT_BUCKETS
+    assert parse_rules(r"a,1;\A,4") == parse_rules(r"a,1;\A,4", 4) == parse_rules("a,1", 4)
+    assert parse_rules(r"a,1;\A,4", 5).rules[-1] == BucketRule(r"\A", 4)
 
 
 def test_a_number():
@@ -54,7 +56,21 @@ def test_a_number():
 @pytest.mark.parametrize(
     "given_rules",
     [
-        *("", "  ", "a", "a,b", "a,1;b", "a,1;;b,2", "a{1,2},3", "a,0", "a,-1", "0", "a,1.5", "{"),
+        *(
+            "",
+            "  ",
+            ";",
+            "a",
+            "a,b",
+            "a,1;b",
+            "a,1;;b,2",
+            "a{1,2},3",
+            "a,0",
+            "a,-1",
+            "0",
+            "a,1.5",
+            "{",
+        ),
         *('{"expressions": [}', "[1]", '{"expressions": 5}', '{"expressions": "a,1"}', '{"x": 1}'),
         *('{"expressions": [5]}', '{"expressions": [{"expression": "a"}]}', "{" * 100_000),
         *('{"expressions": [{"expression": 5, "bucketNumber": 1}]}', '{"defaultBucketNumber": 0}'),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakewright.index.layout import BUCKETS, RULE_TYPE
+from lakewright.index.layout import BUCKETS, INDEX_TYPE, RULE_TYPE, IndexKind
 from lakewright.interfaces.sql.procedures.registry import Arguments, Kind, Parameter, procedure
 from lakewright.interfaces.sql.procedures.tables import (
     FLAG,
@@ -60,9 +60,10 @@ def partition_bucket_index_manager(lake: "Lake", arguments: Arguments) -> Iterat
     table, options = named_table(lake, arguments), settings_of(arguments)
     RULE_TYPE.read({RULE_TYPE.key: str(arguments["rule"])})
     number = whole_of(arguments, "bucket_number")
-    if number != _NOT_GIVEN and not BUCKETS.given(table.definition.properties):
-        # What Hudi's tables do not store; ours do, and it counts.
-        options = {BUCKETS.key: str(number), **options}
+    stored = bool(table.buckets.versions()) or BUCKETS.given(table.definition.properties)
+    if number != _NOT_GIVEN and not stored:
+        # What plain tables of Hudi do not store; ours do, and it counts.
+        options = {INDEX_TYPE.key: IndexKind.BUCKET.value, BUCKETS.key: str(number), **options}
     overwrite, add = text_of(arguments, "overwrite"), text_of(arguments, "add")
     rollback = text_of(arguments, "rollback")
     if arguments["show_config"]:
@@ -71,7 +72,8 @@ def partition_bucket_index_manager(lake: "Lake", arguments: Arguments) -> Iterat
     elif rollback is not None:
         yield _take_back(table, rollback, options, dry_run=arguments["dry_run"] is True)
     elif overwrite is not None or add is not None:
-        rules = _wanted(table, overwrite, add, number)
+        now = table.buckets.counts(options=options).rules
+        rules = _wanted(now, overwrite, add, number)
         yield _rescale(table, rules, options, dry_run=arguments["dry_run"] is not False)
     else:
         told = "Nothing to do: give overwrite, add, rollback or show_config."
@@ -93,9 +95,8 @@ def _as_hudi(version: "ConfigVersion") -> str:
 
 
 def _wanted(
-    table: "Table", overwrite: str | None, add: str | None, number: int | None
+    now: BucketRules, overwrite: str | None, add: str | None, number: int | None
 ) -> BucketRules:
-    now = table.buckets.rules
     default = now.default if number in (None, _NOT_GIVEN) else number
     if overwrite is not None:
         return parse_rules(rules_text(overwrite), default)
