@@ -10,6 +10,7 @@ puts the tables into ``docs/benchmarks.md``.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import resource
 import shutil
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,9 +45,10 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- bench/buckets.py begin -->", "<!-- bench/buckets.py end -->"
 JARS = ("hudi-spark3.5-bundle_2.12-1.2.0.jar",)
 PARTS = ("lookup", "routing", "rescale")
-PARTITIONS, BUCKETS, ROWS_EACH = 1_000, 64, 4
+BUCKETS, ROWS_EACH = 64, 8
+KEYS = [hashlib.sha256(b"%d" % n).hexdigest()[:16] for n in range(BUCKETS * ROWS_EACH)]
 #: Partitions that one commit of the lookup table brings.
-AT_ONCE = 100
+AT_ONCE = 50
 MOST_MILLIS, MOST_SHARE, MOST_TIMES = 100.0, 0.10, 1.3
 RULES = {
     "expressions": [
@@ -60,29 +63,21 @@ SMALL = pa.schema([("id", pa.string()), ("dt", pa.string()), ("n", pa.int64())])
 # ------------------------------------------------------------------------------------ lookup
 
 
-class Watched:
-    """A storage that counts the data files that are opened."""
+class Opened:
+    """The data files that this process opens, whoever of its threads does."""
 
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-        self.opened: set[str] = set()
+    def __init__(self) -> None:
+        self.paths: set[str] = set()
+        sys.addaudithook(self._note)
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if name not in {"open", "read", "read_range", "locate"}:
-            return found
-
-        def noted(path: str, *more: Any) -> Any:
-            if path.endswith(".parquet"):
-                self.opened.add(path)
-            return found(path, *more)
-
-        return noted
+    def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and str(arguments[0]).endswith(".parquet"):
+            self.paths.add(str(arguments[0]))
 
 
-def lookup_table(folder: Path) -> Path:
+def lookup_table(folder: Path, partitions: int) -> Path:
     """Return a table of many small buckets, making it if need be; rules say how many."""
-    path = folder / f"lookup-{PARTITIONS}x{BUCKETS}"
+    path = folder / f"lookup-{partitions}x{BUCKETS}"
     done = path.with_name(f"{path.name}.done")
     if done.exists():
         return path
@@ -92,14 +87,14 @@ def lookup_table(folder: Path) -> Path:
         "defaultBucketNumber": 8,
     }
     table = lw.create_table(path, schema=SMALL, key="id", partition_by="dt", buckets=rules)
-    keys = pa.array([f"k{number}" for number in range(BUCKETS * ROWS_EACH)])
-    for first in range(0, PARTITIONS, AT_ONCE):
-        days = [f"{number:05d}" for number in range(first, first + AT_ONCE)]
+    keys = pa.array(KEYS)
+    for first in range(0, partitions, AT_ONCE):
+        days = [f"{number:05d}" for number in range(first, min(first + AT_ONCE, partitions))]
         rows = pa.table(
             {
-                "id": pa.concat_arrays([keys] * AT_ONCE),
+                "id": pa.concat_arrays([keys] * len(days)),
                 "dt": pa.array(np.repeat(days, len(keys))),
-                "n": pa.array(np.arange(len(keys) * AT_ONCE)),
+                "n": pa.array(np.arange(len(keys) * len(days))),
             },
             schema=SMALL,
         )
@@ -109,28 +104,29 @@ def lookup_table(folder: Path) -> Path:
 
 
 def lookup(options: argparse.Namespace) -> Iterator[str]:
-    path = lookup_table(options.folder)
+    path = lookup_table(options.folder, options.partitions)
     files = sum(1 for _ in path.glob("dt=*/*.parquet"))
     table = lw.open_table(path)
-    one, alone = "id = 'k77' AND dt = '00321'", "id = 'k77'"
-    watched = Watched(open_storage(str(path)))
-    watched_table = Table(watched)  # type: ignore[arg-type]  # it has what it delegates
-    watched.opened.clear()
-    rows = watched_table.scan(filter=one).to_arrow().num_rows
-    opened = len(watched.opened)
+    day = f"{options.partitions // 3:05d}"
+    alone = f"id = '{KEYS[77]}'"
+    one = f"{alone} AND dt = '{day}'"
+    watch = Opened()
+    rows = table.scan(where=one).to_arrow().num_rows
+    opened = len(watch.paths)
     if rows != 1:
         raise SystemExit(f"{rows} rows were found for one key")
     plans: list[float] = []
     for _ in range(options.rounds * 4):
         began = time.perf_counter()
-        table.scan(filter=one).plan()
+        table.scan(where=one).plan()
         plans.append((time.perf_counter() - began) * 1000)
-    every = _once(lambda: len(table.scan(filter=alone).plan()))
+    file = _file(table, one)
+    every = _once(lambda: len(table.scan(where=alone).plan()))
     whole = measure(
         {
-            "lookup": lambda: table.scan(filter=one).to_arrow().num_rows,
+            "lookup": lambda: table.scan(where=one).to_arrow().num_rows,
             "bare file": lambda: (
-                ds.dataset(_file(table, one)).to_table(filter=ds.field("id") == "k77").num_rows
+                ds.dataset(file).to_table(filter=ds.field("id") == KEYS[77]).num_rows
             ),
         },
         "lookup",
@@ -138,7 +134,7 @@ def lookup(options: argparse.Namespace) -> Iterator[str]:
     )
     millis = statistics.median(plans)
     yield (
-        f"Lookup by key and partition in {PARTITIONS:,} partitions x {BUCKETS} buckets, "
+        f"Lookup by key and partition in {options.partitions:,} partitions x {BUCKETS} buckets, "
         f"{files:,} files:"
     )
     yield ""
@@ -147,7 +143,7 @@ def lookup(options: argparse.Namespace) -> Iterator[str]:
     yield f"| data files opened | {opened} |"
     yield f"| planning, ms (least to most) | {millis:.1f} ({min(plans):.1f} to {max(plans):.1f}) |"
     yield f"| planning and reading, ms | {whole.median('lookup') * 1000:.1f} |"
-    yield f"| of that, pyarrow alone on the one file, ms | {whole.median('bare file') * 1000:.1f} |"
+    yield f"| pyarrow alone on that one file, ms | {whole.median('bare file') * 1000:.1f} |"
     yield (
         f"| by the key alone: one file in each partition | {every[0]:,} files, "
         f"{every[1]:.2f} s of planning |"
@@ -158,7 +154,7 @@ def lookup(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _file(table: Table, condition: str) -> str:
-    (piece,) = list(table.scan(filter=condition).plan())
+    (piece,) = list(table.scan(where=condition).plan())
     return str(Path(table.path) / next(iter(piece.slice.paths)))
 
 
@@ -269,6 +265,7 @@ def _met(good: bool) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--partitions", type=int, default=1_000)
     parser.add_argument("--routed", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=ROOT / ".dev" / "bench")

@@ -22,7 +22,7 @@ from lakewright.actions.services.slices import list_slices
 from lakewright.actions.write.admission import check_config
 from lakewright.format.hudi.metadata.commit import RESCALED, WriteStat
 from lakewright.index.hashing_store import HashingStore
-from lakewright.model.errors import Conflict, Unsupported
+from lakewright.model.errors import Conflict, NotFound, Unsupported
 from lakewright.model.files import FileSlice
 from lakewright.model.instant import Instant
 from lakewright.model.logs import facts
@@ -206,6 +206,9 @@ def repair(work: Servicing, plan: RepairPlan) -> RepairResult:
             raise
         # By a dead write that was taken back as this one began, for example.
         return _attempt(work, plan)
+    except NotFound as gone:
+        # In layout 1 the logs of writes under way lie among those of others.
+        raise _stale(f"a file went away, {gone.message}") from gone
 
 
 def _attempt(work: Servicing, plan: RepairPlan) -> RepairResult:

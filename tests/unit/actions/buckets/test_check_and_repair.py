@@ -311,3 +311,21 @@ def test_a_repair_that_fails_leaves_nothing(
     monkeypatch.undo()
     plan.apply()
     assert table.buckets.check().ok
+
+
+def test_a_file_that_goes_away_makes_the_plan_stale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path / "t", "COPY_ON_WRITE", 9)
+    second_group(table, DAYS[0])
+    plan = table.buckets.repair()
+
+    def without(spec: ServiceSpec, work: RepairWork, attempt: Attempt) -> Repaired:
+        for path in work.slices[0].paths:
+            (Path(table.path) / path).unlink()
+        return repair_partition(spec, work, attempt)
+
+    monkeypatch.setattr(repair, "repair_partition", without)
+    with pytest.raises(lw.Conflict, match="a file went away"):
+        plan.apply()
+    assert not table.timeline.pending()

@@ -23,6 +23,7 @@ from lakewright.model.errors import Conflict
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from lakewright.table.state import open_state
+from lakewright.timeline.storage_committer import StorageCommitter
 from support.rescaling import (
     SHAPES,
     by_hudi,
@@ -178,9 +179,7 @@ def test_a_plan_that_is_older_than_the_timeline_is_stale() -> None:
 
 def begun_before(storage: Storage, write: Callable[[], object], act: Callable[[], object]) -> None:
     """Let a write begin, then ``act``, then let the write publish."""
-    from lakewright.timeline import storage_committer
-
-    published = storage_committer.StorageCommitter.publish
+    published = StorageCommitter.publish
     mine = threading.get_ident()
     state = {"done": False}
 
@@ -191,7 +190,7 @@ def begun_before(storage: Storage, write: Callable[[], object], act: Callable[[]
         return published(self, ticket, metadata, guard)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storage_committer.StorageCommitter, "publish", late)
+        patch.setattr(StorageCommitter, "publish", late)
         write()
 
 
@@ -244,6 +243,44 @@ def test_so_is_one_that_meets_an_undo() -> None:
             )
         assert content(storage) == before
         assert set(check_law(storage).values()) == {4}
+    assert not left(storage)
+
+
+@dataclass(frozen=True)
+class Preceded:
+    """An executor that lets others do something before it reads."""
+
+    inner: Executor[Any]
+    before: Callable[[], object]
+
+    def map(self, function: Any, shared: Any, items: Sequence[Any], *, size: Any) -> Iterator[Any]:
+        self.before()
+        yield from self.inner.map(function, shared, items, size=size)
+
+
+@pytest.mark.parametrize("name", PARTED)
+def test_a_writer_that_gives_up_while_rows_move(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In version 6 its logs lie among those of others, and vanish."""
+    storage = memory()
+    table = filled_table(storage, **PARTED[name])
+    before, planned = content(storage), plan(storage, rules(default=8))
+    published = StorageCommitter.publish
+    given_up: list[str] = []
+
+    def late(self: Any, ticket: Any, metadata: Any, guard: Any = None) -> Any:
+        if not given_up:
+            given_up.append(ticket.instant)
+            work = servicing(storage)
+            executor: Any = Preceded(work.executor, lambda: self.abandon(ticket))
+            rescale(replace(work, executor=executor), planned)
+        return published(self, ticket, metadata, guard)
+
+    monkeypatch.setattr(StorageCommitter, "publish", late)
+    with pytest.raises(Conflict):
+        table.upsert(table_of(rows(range(60), 9)))
+    assert given_up
+    assert content(storage) == before
+    assert set(check_law(storage).values()) == {8}
     assert not left(storage)
 
 
