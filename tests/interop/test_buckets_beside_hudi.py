@@ -130,12 +130,15 @@ class Both:
         if "show_config" not in given:
             given["options"] = ",".join(f"{key}={value}" for key, value in options.items())
         written = ", ".join(f"{key} => {literal(value)}" for key, value in given.items())
-        # Rolling back does not look at the options.
-        self.spark.sql("SET hoodie.metadata.enable=false")
+        # Rolling back does not look at the options, and would upgrade the table.
+        settings = ("hoodie.metadata.enable", "hoodie.write.auto.upgrade")
+        for key in settings:
+            self.spark.sql(f"SET {key}=false")
         try:
             (told,) = self.spark.sql(f"{MANAGER}({written})").collect()
         finally:
-            self.spark.sql("RESET hoodie.metadata.enable")
+            for key in settings:
+                self.spark.sql(f"RESET {key}")
         assert told["result"] == "SUCCESS", told
         return told
 

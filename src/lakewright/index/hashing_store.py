@@ -139,8 +139,23 @@ class HashingStore:
         return tuple(self._version(i, found[i]) for i in counting)
 
     def fixed(self, view: TimelineView) -> Fixed:
-        """Return what the last complete hashing metadata says; nothing where there is none."""
-        return self._fixed(view)[1]
+        """Return what the last complete hashing metadata says; nothing where there is none.
+
+        Entries that newer rules have overtaken are left out: they stay in the files until the
+        next write to their partition.
+        """
+        found = self._fixed(view)[1]
+        version = self.newest(view) if found else None
+        if version is None:
+            return found
+        overtaken = {
+            partition
+            for partition, _ in self._disagreeing(version, found)
+            if not _outranks(view, found[partition], version)
+        }
+        if not overtaken:
+            return found
+        return {path: info for path, info in found.items() if path not in overtaken}
 
     def is_empty(self) -> bool:
         """Whether there is no file of the index at all."""

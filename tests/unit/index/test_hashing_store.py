@@ -215,6 +215,7 @@ def test_rules_and_metadata_that_disagree_fail_fast_unless_the_rules_are_newer()
     assert version_of(store, made) == at(3), "the rules are newer"
     fix(made, 5, p1=(8, 1), p2=(2, 5))
     assert version_of(store, made) == at(3), "and newer than what a later file repeats"
+    assert store.fixed(made.state().timeline) == {"dt=2": PartitionHashInfo(2, at(5))}
     fix(made, 5, p1=(8, 5), p2=(2, 5))
     with pytest.raises(
         Corrupt, match=r"'dt=1' has 8 buckets since .* but 3 by .*check\(\)"
