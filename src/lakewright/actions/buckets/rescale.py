@@ -13,7 +13,12 @@ from dataclasses import dataclass, field, fields, replace
 
 from lakewright.actions.buckets.rescale_commit import OVERTAKEN, Replacing, replacing
 from lakewright.actions.buckets.rescale_plan import RescaleItem, RescalePlan, mark_of
-from lakewright.actions.buckets.rescale_slices import BucketTable, checked_slices, list_folders
+from lakewright.actions.buckets.rescale_slices import (
+    BucketTable,
+    checked_slices,
+    finished_slices,
+    list_folders,
+)
 from lakewright.actions.buckets.setting import archive_versions, create_rules, set_rules
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.slices import partitions_of
@@ -23,7 +28,7 @@ from lakewright.format.hudi.hashing_config import FIRST_INSTANT
 from lakewright.format.hudi.metadata.commit import RESCALED, WriteStat
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
 from lakewright.index.hashing_store import HashingStore
-from lakewright.model.errors import Conflict, Corrupt
+from lakewright.model.errors import Conflict, Corrupt, NotFound
 from lakewright.model.files import FileSlice
 from lakewright.model.instant import Instant
 from lakewright.model.logs import facts
@@ -35,6 +40,8 @@ from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
 
+#: So often slices are looked for, where others were quicker than the beginning of a rescale.
+_ATTEMPTS = 3
 #: In the extra metadata of a rescale that goes back: the older config that it stands for.
 STANDS_FOR = "lakewright.rescaled-back-to"
 
@@ -141,14 +148,15 @@ def rescale(work: Servicing, plan: RescalePlan) -> RescaleResult:
     """
     if not plan.items:
         return _only_rules(work, plan)
-    try:
-        result = _attempt(work, plan)
-    except Conflict as conflict:
-        if not conflict.facts.get(OVERTAKEN):
-            raise
-        # By a dead write that was taken back as this one began, for example.
-        log.info("slices are looked for anew", extra=facts(table=work.name, why=str(conflict)))
-        result = _attempt(work, plan)
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            result = _attempt(work, plan)
+            break
+        except Conflict as conflict:
+            if attempt == _ATTEMPTS or not conflict.facts.get(OVERTAKEN):
+                raise
+            # By a dead write that was taken back as this one began, for example.
+            log.info("slices are looked for anew", extra=facts(table=work.name, why=str(conflict)))
     told = facts(
         table=work.state.storage.uri,
         instant=result.version,
@@ -223,10 +231,20 @@ def _moved(
     ]
     work.progress.stage("rescaling", len(items))
     made: list[Rescaled] = []
-    for one in work.executor.map(rescale_class, begun.spec, items, size=lambda item: item.size):
-        written = sum(stat.num_writes for stat in one.stats)
-        work.progress.advance(rows=written, files=len(one.stats))
-        made.append(one)
+    try:
+        for one in work.executor.map(rescale_class, begun.spec, items, size=lambda item: item.size):
+            written = sum(stat.num_writes for stat in one.stats)
+            work.progress.advance(rows=written, files=len(one.stats))
+            made.append(one)
+    except NotFound as gone:
+        if begun.spec.config.layout != 1:
+            raise
+        # In layout 1 slices may hold the log of a writer that began meanwhile, and gave up.
+        raise Conflict(
+            f"A file of the partitions vanished while their rows were moved: {gone.message}",
+            next_step="Nothing was changed; try again.",
+            **{OVERTAKEN: True},
+        ) from gone
     read: Counter[str] = Counter()
     wrote: Counter[str] = Counter()
     for one in made:
@@ -301,7 +319,7 @@ def _planned_groups(table: BucketTable, plan: RescalePlan) -> dict[str, Sequence
     items = {item.partition: item for item in plan.items}
     found: dict[str, Sequence[FileSlice]] = {}
     for path, listing in list_folders(table.state, sorted(items)):
-        slices = latest_slices(listing, visible)
+        slices = finished_slices(table.state, latest_slices(listing, visible))
         _check_groups(items[path], slices)
         found[path] = checked_slices(path, slices, items[path].before)
     return found

@@ -1,21 +1,27 @@
 """The file groups of a bucket table's partitions, each the only one of its bucket."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.write.admission import check_config
 from lakewright.actions.write.bucket_admission import admit_index
 from lakewright.format.hudi.bucket_hash import bucket_number
+from lakewright.format.hudi.log.read import scan_blocks
 from lakewright.index.bucket_counts import BucketCounts
 from lakewright.index.layout import IndexLayout
-from lakewright.model.errors import Invalid
-from lakewright.model.files import FileSlice
+from lakewright.model.errors import Invalid, NotFound
+from lakewright.model.files import FileSlice, LogFile
+from lakewright.storage.streams import map_bounded
 from lakewright.table.horizon import see_at
 from lakewright.table.partitions import Tree, list_partitions, walk_partitions
 from lakewright.table.pruning import Tally
 from lakewright.table.slicing import Listing, latest_slices
 from lakewright.table.state import TableState, table_schema
+from lakewright.timeline.view import TimelineView
+
+#: Logs that are looked into at the same time.
+_LOGS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +163,33 @@ def checked_slices(
             )
         taken[number] = file_id
     return slices
+
+
+def finished_slices(state: TableState, slices: Sequence[FileSlice]) -> Sequence[FileSlice]:
+    """Return the slices without the logs of writes that are under way.
+
+    In layout 1 a log's name does not tell whose it is, and one that its writer made alone is
+    deleted when that writer gives up. Nobody reads it before.
+    """
+    view = state.timeline
+    if state.config.layout != 1 or not view.pending_writes:
+        return slices
+
+    def finished(piece: FileSlice) -> FileSlice:
+        logs = tuple(log for log in piece.logs if not _is_unfinished(view, log))
+        return piece if len(logs) == len(piece.logs) else replace(piece, logs=logs)
+
+    found = map_bounded(finished, slices, threads=_LOGS)
+    kept = [piece for piece in found if piece.base is not None or piece.logs]
+    return sorted(kept, key=lambda piece: piece.group)
+
+
+def _is_unfinished(view: TimelineView, log: LogFile) -> bool:
+    """Whether only writes that did not complete have blocks in a log, or it is gone already."""
+    try:
+        with view.storage.open(log.path) as file:
+            blocks = list(scan_blocks(file, log.size, log.path))
+    except NotFound:
+        return True
+    writers = {block.instant for block in blocks if block.instant is not None}
+    return bool(writers) and writers <= view.pending_writes

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakewright.actions.buckets.rescale_commit import OVERTAKEN, Replacing, replacing
-from lakewright.actions.buckets.rescale_slices import checked_slices
+from lakewright.actions.buckets.rescale_slices import checked_slices, finished_slices
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.slices import list_slices, written_since
 from lakewright.actions.tasks.rescale import RescaleWork, rescale_class, rescale_works
@@ -107,7 +107,7 @@ class _Back:
         named = [one.partition for one in gone]
         everywhere = self._whole and layout.buckets is None
         found = list_slices(state, None if everywhere else named)
-        self._live = {path: tuple(slices) for path, slices in found}
+        self._live = {path: tuple(finished_slices(state, slices)) for path, slices in found}
         for one in gone:
             self._check_gone(one)
 

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from lakewright.actions.buckets.rescale_slices import finished_slices
 from lakewright.actions.partitions.returning import Gone
 from lakewright.actions.services.slices import list_slices, partitions_of, planned_groups
 from lakewright.format.hudi.file_names import base_file, log_file
@@ -23,8 +24,12 @@ _LISTINGS = 16
 
 
 def slices_of(state: TableState, partitions: Sequence[str]) -> dict[str, Sequence[FileSlice]]:
-    """Return the live slices of partitions; those without any are left out."""
-    return {path: slices for path, slices in list_slices(state, partitions) if slices}
+    """Return the live slices of partitions, without logs of writes under way.
+
+    Partitions without any are left out.
+    """
+    found = ((path, finished_slices(state, held)) for path, held in list_slices(state, partitions))
+    return {path: slices for path, slices in found if slices}
 
 
 def mark_of(slices: Iterable[FileSlice]) -> str:

@@ -176,7 +176,7 @@ def test_partitions_that_were_written_since_are_left_alone(some: str) -> None:
     storage = memory()
     table = made_table(storage, some)
     plan = planned(storage, "p=x", "p=y")
-    table.upsert(table_of(rows("late", "x", 7)))
+    table.upsert(table_of(rows("klt", "x", 7)))
     now = seen(storage)
     last = table.timeline.latest_data()
     assert last is not None
@@ -310,7 +310,7 @@ def test_runs_are_recorded() -> None:
     storage = memory()
     table = made_table(storage, "cow-v9-plain")
     plan = planned(storage, "p=x", "p=y")
-    table.upsert(table_of(rows("late", "x", 7)))
+    table.upsert(table_of(rows("klt", "x", 7)))
     with pytest.raises(Conflict):
         applied(storage, plan, strict=True)
     applied(storage, plan)
