@@ -47,8 +47,6 @@ log = logging.getLogger(__name__)
 
 #: How often the table is looked at anew after a writer came between.
 _ATTEMPTS = 5
-#: The fact of a conflict that looking at the table anew may settle.
-_OVERTAKEN = "overtaken"
 
 #: Says of a plan what of all it was made by has changed.
 Changed = Callable[[Plan, TableState], tuple[str, ...]]
@@ -76,10 +74,13 @@ class DropKind:
     def apply(self, plan: Plan, run: Run) -> Applied:
         """Drop the partitions of the plan that are as they were, in one commit."""
         for left in reversed(range(_ATTEMPTS)):
+            dropping = _Dropping(plan, run)
+            dropping.check_strict()
             try:
-                return _Dropping(plan, run).apply()
+                return dropping.apply()
             except Conflict as conflict:
-                if not left or not conflict.facts.get(_OVERTAKEN):
+                # Nothing took effect; what another writer changed is left alone by the next look.
+                if not left:
                     raise
                 told = facts(plan=plan.id, why=str(conflict))
                 log.info("partitions are looked at anew before they are dropped", extra=told)
@@ -139,8 +140,8 @@ class _Dropping:
         self._until: datetime = run.now + UNDO_WINDOW.read({**run.work.options, **plan.options})
         self._chosen, self._skipped = self._choose(self._state)
 
-    def apply(self) -> Applied:
-        """Drop what is as it was planned."""
+    def check_strict(self) -> None:
+        """Refuse, where that is asked for, to do a part of the plan."""
         if self._run.strict and self._skipped:
             first = self._skipped[0]
             raise Conflict(
@@ -150,6 +151,9 @@ class _Dropping:
                 plan=self._plan.id,
                 partition=first.target,
             )
+
+    def apply(self) -> Applied:
+        """Drop what is as it was planned."""
         if not self._chosen:
             return self._applied(None)
         work = self._run.work
@@ -274,4 +278,4 @@ def _drop_pins(state: TableState, ids: Sequence[str]) -> None:
 
 
 def _overtaken(what: str) -> Conflict:
-    return Conflict(f"{what}.", next_step="Nothing was changed; try again.", **{_OVERTAKEN: True})
+    return Conflict(f"{what}.", next_step="Nothing was changed; try again.")

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from lakewright.actions.buckets.rescale_commit import OVERTAKEN
 from lakewright.actions.partitions.returning import Gone, bring_back
 from lakewright.actions.services.rolling_back import rollback
 from lakewright.actions.services.servicing import Servicing
@@ -107,7 +106,8 @@ class _Undoing:
             try:
                 return self._brought_back(work, why)
             except Conflict as conflict:
-                if not left or not conflict.facts.get(OVERTAKEN):
+                # Nothing took effect; the next look builds on what another writer changed.
+                if not left:
                     raise
                 told = facts(plan=self._plan.id, why=str(conflict))
                 log.info("an undo looks at the table anew", extra=told)
@@ -148,7 +148,6 @@ class _Undoing:
             raise Conflict(
                 f"the commit {self._instant} was taken back meanwhile.",
                 next_step="Nothing was changed; try again.",
-                **{OVERTAKEN: True},
             )
 
     def _undone(self, instant: Instant | None, how: str) -> Undone:
