@@ -8,7 +8,7 @@ planned: the next plan takes them.
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lakewright.actions.partitions.returning import Gone
@@ -26,6 +26,7 @@ from lakewright.lifecycle.drops.held import (
     to_json,
     writes_since,
 )
+from lakewright.lifecycle.drops.holding import hold, release, wants_savepoint
 from lakewright.lifecycle.drops.planning import DELETE_PARTITIONS, EMPTY, MARK
 from lakewright.lifecycle.drops.undoing import undo_drop, why_not_back
 from lakewright.lifecycle.plans.kinds import ATTEMPT_ENTRY, PLAN_ENTRY, Run
@@ -93,6 +94,7 @@ class DropKind:
         numbers = run.store.standing(plan.id).attempts("applying")
         if found is None:
             _drop_pins(state, [_pin_id(plan, number) for number in numbers])
+            release(run.work, plan.id)
             return None
         instant, attempt = found
         body = run.store.prepared(plan.id, attempt)
@@ -116,7 +118,9 @@ class DropKind:
 
     def undo(self, plan: Plan, applied: Applied, run: Run) -> Undone:
         """Let the partitions come back."""
-        return undo_drop(plan, applied, run, pin=_pin_id(plan, applied.attempt))
+        undone = undo_drop(plan, applied, run, pin=_pin_id(plan, applied.attempt))
+        release(run.work, plan.id)
+        return undone
 
 
 def commit_of(plan: Plan, view: TimelineView) -> tuple[Instant, int] | None:
@@ -157,6 +161,8 @@ class _Dropping:
         if not self._chosen:
             return self._applied(None)
         work = self._run.work
+        if wants_savepoint(self._state.timeline, {**work.options, **self._plan.options}):
+            hold(replace(work, state=self._state), self._plan.id, self._run.by)
         request: WriteRequest[object] = WriteRequest(
             operation=Operation.DELETE_PARTITION,
             options=work.options,
@@ -173,6 +179,7 @@ class _Dropping:
         except Conflict:
             # After any other error it may be that the commit took effect.
             _drop_pins(self._state, [_pin_id(self._plan, self._run.attempt)])
+            release(work, self._plan.id)
             raise
         instant = result.instant
         return self._applied(None if instant is None else instant.requested)
