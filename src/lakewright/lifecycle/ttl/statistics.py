@@ -29,7 +29,6 @@ from lakewright.lifecycle.ttl.last_changes import changes_rows, last_changes, wr
 from lakewright.lifecycle.ttl.partition_stat import Gathered, PartitionStat, PartitionStats
 from lakewright.lifecycle.ttl.statistics_store import StatisticsStore
 from lakewright.model.errors import Denied
-from lakewright.model.files import FileSlice
 from lakewright.model.instant import Action, Instant
 from lakewright.model.logs import facts
 from lakewright.model.schema import Struct
@@ -38,9 +37,8 @@ from lakewright.storage.port import Folder
 from lakewright.table.horizon import see_at
 from lakewright.table.partitions import SKIPPED, Tree, list_partitions
 from lakewright.table.pruning import Tally
-from lakewright.table.slicing import Listing, latest_slices
+from lakewright.table.slicing import Listing, Measure, measure
 from lakewright.table.state import TableState
-from lakewright.table.visibility import Visibility
 
 __all__ = ["PartitionStat", "PartitionStats", "gather", "verify"]
 
@@ -294,7 +292,7 @@ def _refreshed(
         changed.update(search.known)
         moved |= search.moved
     for path, found in measured.items():
-        time = changed.get(path) or found.named(moved)
+        time = changed.get(path) or _named_time(found, moved)
         partitions[path] = PartitionStat(path, time, found.bytes)
     log.info(
         "partition statistics were brought up to date",
@@ -311,19 +309,12 @@ def _refreshed(
 # ---------------------------------------------------------------------------- listing
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """The latest slices of a partition: how large they are, and the times in their names."""
+def _named_time(found: Measure, moved: set[str]) -> str:
+    """Return the newest time in the names of files, of a write that changed rows where one did.
 
-    bytes: int
-    times: tuple[str, ...]
-
-    def named(self, moved: set[str]) -> str:
-        """Return the newest time in the names, of a write that changed rows where one did.
-
-        Asked where no history tells of the partition any more.
-        """
-        return max((t for t in self.times if t not in moved), default=self.times[-1])
+    Asked where no history tells of the partition any more.
+    """
+    return max((t for t in found.instants if t not in moved), default=max(found.instants))
 
 
 def _listed(state: TableState, now: _Now, progress: Progress) -> Gathered:
@@ -333,7 +324,9 @@ def _listed(state: TableState, now: _Now, progress: Progress) -> Gathered:
     progress.stage("reading the timeline")
     changes = last_changes(state, dict.fromkeys(found, ""))
     partitions = {
-        path: PartitionStat(path, changes.known[path] or held.named(changes.moved), held.bytes)
+        path: PartitionStat(
+            path, changes.known[path] or _named_time(held, changes.moved), held.bytes
+        )
         for path, held in found.items()
     }
     log.info("partition statistics were gathered", extra=facts(partitions=len(partitions)))
@@ -351,7 +344,7 @@ def _folders(state: TableState) -> Iterator[Folder]:
 
 def _relisted(
     state: TableState, paths: Iterable[str], progress: Progress
-) -> Iterator[tuple[str, _Measured]]:
+) -> Iterator[tuple[str, Measure]]:
     named = sorted(paths)
     progress.stage("listing the partitions", len(named))
     return _measured(state, _named(state, named), progress)
@@ -365,21 +358,14 @@ def _named(state: TableState, paths: Sequence[str]) -> Iterator[Folder]:
 
 def _measured(
     state: TableState, folders: Iterable[Folder], progress: Progress
-) -> Iterator[tuple[str, _Measured]]:
+) -> Iterator[tuple[str, Measure]]:
     """Stream the partitions that hold live files."""
-    visible: Visibility = see_at(state, None)
+    visible = see_at(state, None)
     # Very many partitions have the same few times in their names.
-    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+    shared: dict[frozenset[str], frozenset[str]] = {}
     for folder in folders:
-        slices = latest_slices(Listing(folder.path, folder.names, folder.sizes), visible)
+        found = measure(Listing(folder.path, folder.names, folder.sizes), visible)
         progress.advance(files=len(folder.names))
-        if slices:
-            times = _times(slices)
-            size = sum(piece.size for piece in slices)
-            yield folder.path, _Measured(size, shared.setdefault(times, times))
-
-
-def _times(slices: Sequence[FileSlice]) -> tuple[str, ...]:
-    found = {piece.base_instant for piece in slices}
-    found.update(log.instant for piece in slices for log in piece.logs)
-    return tuple(sorted(found))
+        if found is not None:
+            times = shared.setdefault(found.instants, found.instants)
+            yield folder.path, Measure(found.bytes, times)
