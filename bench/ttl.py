@@ -8,7 +8,7 @@ Builds a table of empty base files as ``bench/listing.py`` does, and measures, p
   the same tree; the promise is a factor of two at most;
 - ``refresh``: bringing them up to date after commits that wrote to a few partitions each; the
   promise is two seconds after a hundred commits;
-- ``memory``: the most that both hold at a time, and what the statistics themselves take.
+- ``memory``: the most that a process holds that does either, beside what it holds before.
 
 Each part is a function of ``Bench`` that returns figures; ``PARTS`` names them.
 """
@@ -16,9 +16,11 @@ Each part is a function of ``Bench`` that returns figures; ``PARTS`` names them.
 import argparse
 import json
 import os
+import resource
 import shutil
+import subprocess
+import sys
 import tempfile
-import tracemalloc
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,7 +28,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lakewright.format.hudi.metadata.commit import CommitMetadata, WriteStat, encode_commit
+from lakewright.format.hudi.metadata.commit import (
+    CommitMetadata,
+    WriteStat,
+    decode_commit,
+    encode_commit,
+)
 from lakewright.lifecycle.ttl.statistics import PartitionStats, gather, verify
 from lakewright.lifecycle.ttl.statistics_store import STATISTICS_FOLDER
 from lakewright.storage.open import open_storage
@@ -61,6 +68,7 @@ class Bench:
 
         The statistics of before lie there when this returns, and none that know the commits.
         """
+        take_back(self.root)
         forget(self.root)
         gather(self.state)
         width = max(self.partitions // (self.commits * self.touched), 1)
@@ -98,6 +106,15 @@ def commit(root: Path, number: int, partitions: list[str]) -> None:
     body = CommitMetadata(stats, extra={"schema": SCHEMA}, operation="INSERT")
     file = root / ".hoodie" / "timeline" / f"{instant}_{instant}.commit"
     file.write_bytes(encode_commit(body, 2, replace=False))
+
+
+def take_back(root: Path) -> None:
+    """Remove what an earlier run on the same tree committed."""
+    for file in (root / ".hoodie" / "timeline").glob(f"{_DAY}*"):
+        for stats in decode_commit(file.read_bytes(), file.name).write_stats.values():
+            for stat in stats:
+                (root / (stat.path or "")).unlink(missing_ok=True)
+        file.unlink()
 
 
 def forget(root: Path) -> None:
@@ -158,22 +175,31 @@ def refresh(bench: Bench) -> dict[str, Any]:
 
 
 def memory(bench: Bench) -> dict[str, Any]:
-    """The most that a gathering and a refresh hold, in bytes, and what is left of them."""
+    """What a process holds when the table is open, and the most when it has its statistics."""
     assert bench.written
     forget_newest(bench.root)
-    return {
-        "refresh": _held(lambda: gather(bench.state)),
-        "first": _held(lambda: gather(bench.state, rebuild=True)),
-    }
+    found = {}
+    for name in ("refresh", "first"):
+        done = subprocess.run(
+            [sys.executable, __file__, "--tree", str(bench.root), "--held-by", name],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        found[name] = json.loads(done.stdout)
+    return found
 
 
-def _held(work: Callable[[], object]) -> dict[str, int]:
-    tracemalloc.start()
-    kept = work()
-    left, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    del kept
-    return {"most": most, "left": left}
+def held_by(root: Path, name: str) -> dict[str, int]:
+    """Gather in this process; return its memory before, and the most of it, in bytes."""
+    state = open_state(open_storage(str(root)))
+    before = _most()
+    kept = gather(state, rebuild=name == "first")
+    return {"before": before, "most": _most()} if kept.partitions else {}
+
+
+def _most() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 PARTS: Mapping[str, Callable[[Bench], dict[str, Any]]] = {
@@ -208,8 +234,12 @@ def main() -> None:
     options.add_argument("--touched", type=int, default=10, help="partitions per commit")
     options.add_argument("--parts", default=",".join(PARTS))
     options.add_argument("--tree", type=Path, help="use (or build) the tree here and keep it")
+    options.add_argument("--held-by", choices=("first", "refresh"), help=argparse.SUPPRESS)
     options.add_argument("--json", type=Path, help="write the figures here")
     given = options.parse_args()
+    if given.held_by:
+        print(json.dumps(held_by(given.tree, given.held_by)))
+        return
     root = given.tree or Path(tempfile.mkdtemp(prefix="ttl-"))
     bench = Bench(root, given.partitions, given.rounds, given.commits, given.touched)
     try:
