@@ -9,12 +9,15 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lakewright.actions.services.views import savepoints
 from lakewright.api.table import Table
+from lakewright.lifecycle.drops.holding import release_ended
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.records import PlanState
 from lakewright.lifecycle.plans.store import PLANS_FOLDER, PlanStore
@@ -22,6 +25,7 @@ from lakewright.model.errors import LakewrightError
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from lakewright.table.pins import PINS_FOLDER
+from lakewright.table.state import open_state
 from support.dropping import (
     FEW,
     applied,
@@ -35,6 +39,7 @@ from support.dropping import (
     without,
 )
 from support.faulty_storage import Fault, FaultyStorage
+from support.servicing import servicing
 from support.table_files import copy_table, strays
 from support.write_deaths import Mortal
 from support.write_scenarios import rows, table_of
@@ -43,13 +48,15 @@ from told import tell
 pytest.importorskip("hudi", reason="the hudi package is not installed")
 
 TOLD: Counter[str] = Counter()
-#: Applying, and undoing by a rollback and by a commit.
-VERBS = ("apply", "roll_back", "bring_back")
+#: Applying, without and with a savepoint, and undoing by a rollback and by a commit.
+VERBS = ("apply", "apply_saved", "roll_back", "bring_back")
+APPLYING = ("apply", "apply_saved")
 #: So many calls lie between those that are tried always; trying all takes minutes.
 SAMPLED = 7
 CASES = [pytest.param(verb, shape, id=f"{verb}-{shape}") for verb in VERBS for shape in FEW]
 QUICK = [
     pytest.param("apply", "mor-v6-plain", id="apply-mor-v6-plain"),
+    pytest.param("apply_saved", "cow-v9-plain", id="apply_saved-cow-v9-plain"),
     pytest.param("roll_back", "cow-v6-rules", id="roll_back-cow-v6-rules"),
     pytest.param("bring_back", "mor-v9-buckets", id="bring_back-mor-v9-buckets"),
     pytest.param("bring_back", "cow-v9-plain", id="bring_back-cow-v9-plain"),
@@ -68,7 +75,7 @@ def prepare(verb: str, storage: Storage, shape: str) -> Plan:
     """Create a table with a plan, applied where the verb undoes it."""
     table = made_table(storage, shape)
     plan = planned(storage)
-    if verb != "apply":
+    if verb not in APPLYING:
         applied(storage, plan)
     if verb == "bring_back":
         table.upsert(table_of(rows("az", "x", 0), rows("q", "y", 5)))
@@ -79,9 +86,10 @@ def act(storage: Storage, verb: str) -> None:
     """Do it, or finish it where it was done already."""
     store = PlanStore(storage)
     id = store.ids()[0]
-    if verb == "apply":
+    if verb in APPLYING:
         if store.applied(id) is None:
-            applied(storage, id)
+            saves = str(verb == "apply_saved").lower()
+            applied(storage, id, lakewright__undo__savepoint=saves)
     elif store.undone(id) is None:
         undone(storage, id)
 
@@ -108,19 +116,23 @@ def look(storage: Storage, verb: str, expected: list[Counter[Any]], at: str) -> 
     assert seen(storage) == expected[1], f"{at}: not finished"
     store = PlanStore(storage)
     record = store.record(store.ids()[0])
-    wanted = PlanState.APPLIED if verb == "apply" else PlanState.UNDONE
+    wanted = PlanState.APPLIED if verb in APPLYING else PlanState.UNDONE
     assert record.state is wanted, at
     assert record.applied is not None and record.applied.done == ("p=x",)
     # What was done can be undone, and whatever is written next lies beside it.
     Table(storage).upsert(table_of(rows("y", "y", 9)))
-    if verb == "apply":
+    assert len(list(savepoints(open_state(storage).timeline))) == (verb == "apply_saved"), at
+    if verb in APPLYING:
         undone(storage, record.plan)
         assert of_partition(seen(storage), "x") == of_partition(expected[0], "x"), at
     assert without(seen(storage), "y") == without(
-        expected[0] if verb == "apply" else expected[1], "y"
+        expected[0] if verb in APPLYING else expected[1], "y"
     ), at
+    assert not list(savepoints(open_state(storage).timeline)), at
     if not storage.uri.startswith("memory:"):
         assert by_hudi(storage.uri) == seen(storage, meta=False), at
+    # An undo that could not let its pins go is not undone again for that; they are swept.
+    release_ended(servicing(storage), datetime.now(UTC))
     left = [path for path in strays(storage) if not path.startswith(f"{PLANS_FOLDER}/")]
     pins = [path for path in left if path.startswith(PINS_FOLDER)]
     assert not [path for path in left if path not in pins], f"{at}: left {left}"

@@ -5,6 +5,7 @@ table to it, finds all that it promises.
 """
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 #: How the note of a savepoint begins that holds files for the undo of a plan.
 _NOTE = "for the undo of the plan "
+#: The pins of a plan: of its attempts to apply it, and to undo it.
+_PIN = re.compile(r"(.+-[0-9]{8}T[0-9]{9}-[0-9a-f]{4})(-undo)?-[0-9]+")
 
 
 def wants_savepoint(view: TimelineView, options: Mapping[str, str]) -> bool:
@@ -65,9 +68,9 @@ def release(work: Servicing, plan: str) -> None:
 
 
 def release_ended(work: Servicing, now: datetime) -> tuple[str, ...]:
-    """Delete savepoints and pins of plans whose undo window has ended; return those plans.
+    """Delete savepoints and pins of plans that are undone, or can be no more; return those plans.
 
-    A plan that is being applied keeps what it has.
+    A plan that is being applied or undone keeps what it has.
     """
     state = work.state.refresh()
     store = PlanStore(state.storage)
@@ -78,7 +81,8 @@ def release_ended(work: Servicing, now: datetime) -> tuple[str, ...]:
             _delete(replace(work, state=state), saved.instant.requested)
             ended.add(id)
     for pin in list_pins(state.storage):
-        if pin.until <= now.timestamp():
+        of_plan = _PIN.fullmatch(pin.id)
+        if pin.until <= now.timestamp() or (of_plan and _is_undone(store, of_plan[1])):
             drop_pins(state.storage, pin.id)
     return tuple(sorted(ended))
 
@@ -90,12 +94,16 @@ def _delete(work: Servicing, instant: str) -> None:
         log.info("a savepoint is gone already", extra=facts(instant=instant))
 
 
+def _is_undone(store: PlanStore, id: str) -> bool:
+    return store.standing(id).state is PlanState.UNDONE
+
+
 def _has_ended(store: PlanStore, id: str, now: datetime) -> bool:
     try:
         record = store.record(id)
     except NotFound:
         return True
-    if record.applied is None:
+    if record.applied is None or record.state is PlanState.UNDOING:
         return record.state is PlanState.PLANNED
     until = record.applied.undo_until
     return record.state is PlanState.UNDONE or until is None or until <= now

@@ -87,6 +87,12 @@ def undo_plan(work: Servicing, kind: Kind, id: str, *, by: str = "") -> Undone:
                 next_step="Plan again to do the same once more.",
                 plan=id,
             )
+        if not applied.done:
+            raise Invalid(
+                f"the plan {id} changed nothing, so there is nothing to undo.",
+                next_step="What it skipped, and why, is told by its record.",
+                plan=id,
+            )
         work = _fresh(work)
         tried = store.standing(id).attempts("undoing")
         why = None if tried else kind.undoable(plan, applied, work.state)

@@ -29,6 +29,25 @@ UNDO_WINDOW = declare(
     since="0.1",
     allowed=_ALLOWED,
 )
+
+
+def _savepoint(text: str) -> str:
+    choice = text.strip().lower()
+    if choice not in ("auto", "true", "false"):
+        raise ValueError(text)
+    return choice
+
+
+SAVEPOINT = declare(
+    "lakewright.undo.savepoint",
+    _savepoint,
+    "auto",
+    doc="Whether a savepoint of the write before a drop keeps its files for the undo window, so "
+    "that the cleaner of other software leaves them too; `auto` makes one where the timeline holds "
+    "a cleaning of other software. It goes when the window ends.",
+    since="0.1",
+    allowed="auto, true, false",
+)
 RETENTION = declare(
     "lakewright.plans.retention",
     parse_span,
