@@ -8,6 +8,7 @@ twice, the later one counts, so that nothing goes early.
 import datetime as dt
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lakewright.format.hudi.partition_paths import DEFAULT_PARTITION
@@ -122,6 +123,7 @@ def _next(start: dt.datetime, letter: str) -> dt.datetime:
     return start + _STEPS[letter]
 
 
+@lru_cache
 def _letters(pattern: str) -> str:
     """Return the letters of a pattern's times, from the longest to the shortest."""
     found = {run.group(1) for run in _RUN.finditer(pattern) if run.group(1)}

@@ -20,9 +20,12 @@ from lakewright.lifecycle.ttl.bound import (
     check_aware,
     check_unambiguous,
 )
+from lakewright.lifecycle.ttl.event_time import EventTime
 from lakewright.lifecycle.ttl.levels import Key, Levels
 from lakewright.model.instant import is_instant_time
 from lakewright.model.ttl import PartitionSpec, PolicyKind, TtlPolicy
+
+_STRAY = "its path does not have the levels of the table's partition columns"
 
 #: Gives the instant that made a partition, None where nobody knows it any more.
 Created = Callable[[str], str | None]
@@ -119,8 +122,8 @@ def effect(
     bound = bind(policy, fields)
     matches = governs = expires = 0
     for verdict in judging.all(stats):
-        keys = judging.keys(verdict.partition, len(bound.keys))
-        matches += keys is not None and bound.matches(keys)
+        cut = fields.cut(verdict.partition)
+        matches += cut is not None and bound.matches(judging.keys(cut, len(bound.keys)))
         if verdict.policy == bound.policy:
             governs += 1
             expires += verdict.expired
@@ -151,40 +154,40 @@ class _Judge:
         families: dict[tuple[int, tuple[Key, ...]], list[_Rank]] = defaultdict(list)
         heads: dict[int, BoundPolicy] = {}
         for stat in stats:
-            keys = self.keys(stat.path, self._governance.depth)
-            bound = None if keys is None else self._governance.of(keys)
-            if bound is not None and bound.policy.kind.ranks:
-                order = self.keys(stat.path, len(self._levels.levels)) or ()
+            cut = self._levels.cut(stat.path)
+            if cut is None:
+                verdicts.append(Verdict(stat.path, None, False, _STRAY))
+                continue
+            bound = self._governance.of(self.keys(cut, self._governance.depth))
+            if bound is None:
+                verdicts.append(Verdict(stat.path, None, False, "no policy names it"))
+            elif bound.policy.kind.ranks:
+                order = self.keys(cut, len(cut))
                 heads[id(bound)] = bound
                 family = families[id(bound), order[: bound.parent]]
                 rank = _Rank(order[bound.parent :], stat.path, stat.bytes, len(verdicts))
                 family.append(rank)
                 verdicts.append(None)
-            elif bound is not None:
-                verdicts.append(self._aged(stat, bound))
             else:
-                verdicts.append(Verdict(stat.path, None, False, _ungoverned(keys)))
+                verdicts.append(self._aged(stat, cut, bound))
         for (head, _), family in families.items():
             for place, verdict in self._ranked(heads[head], family):
                 verdicts[place] = verdict
         return [verdict for verdict in verdicts if verdict is not None]
 
-    def keys(self, path: str, depth: int) -> tuple[Key, ...] | None:
-        """Return the typed values of a path's first levels; None where it has other levels."""
-        texts = self._levels.texts(path)
-        if texts is None:
-            return None
+    def keys(self, cut: list[str], depth: int) -> tuple[Key, ...]:
+        """Return the typed values of the first levels of a path that was cut."""
         found = []
         for number in range(depth):
-            known, text = self._known[number], texts[number]
+            known, text = self._known[number], cut[number]
             if text not in known:
-                known[text] = self._levels.levels[number].key(text)
+                known[text] = self._levels.levels[number].key(self._levels.decode(text))
             found.append(known[text])
         return tuple(found)
 
-    def _aged(self, stat: Stat, bound: BoundPolicy) -> Verdict:
+    def _aged(self, stat: Stat, cut: list[str], bound: BoundPolicy) -> Verdict:
         if bound.event_time is not None:
-            return self._by_event(stat.path, bound)
+            return self._by_event(stat.path, cut, bound.policy, bound.event_time)
         if bound.policy.kind is PolicyKind.KEEP_BY_TIME:
             return self._since(stat.path, bound.policy, "last changed", stat.last_modified)
         instant = self._created(stat.path) if self._created is not None else None
@@ -201,10 +204,8 @@ class _Judge:
             goes = None
         return self._timed(path, policy, f"{verb} {_shown(start)}", start, goes)
 
-    def _by_event(self, path: str, bound: BoundPolicy) -> Verdict:
-        policy, event = bound.policy, bound.event_time
-        assert event is not None
-        text = event.text(self._levels.parts(path))
+    def _by_event(self, path: str, cut: list[str], policy: TtlPolicy, event: EventTime) -> Verdict:
+        text = event.text(self._levels.parts(cut))
         if text is None:
             reason = "it stands for no time, and such partitions are "
             reason += "deleted" if event.delete_nulls else "kept"
@@ -218,7 +219,7 @@ class _Judge:
         except OverflowError:
             goes = None
         edge = period.end if event.ends else period.start
-        told = f"its time {'ends' if event.ends else 'starts'} {edge:%Y-%m-%d %H:%M} {event.zone}"
+        told = f"its time {'ends' if event.ends else 'starts'} {str(edge)[:16]} {event.zone}"
         return self._timed(path, policy, told, edge, goes)
 
     def _timed(
@@ -254,30 +255,24 @@ class _Judge:
         policy = bound.policy
         weighs = policy.kind is PolicyKind.KEEP_BY_SIZE
         total = sum(rank.bytes for rank in family) if weighs else len(family)
+        count = (
+            f"the partitions {parent} hold {total} bytes"
+            if weighs
+            else (f"{_counted(len(family))} {parent}")
+        )
+        told = f"{count}, {policy.value} are kept, and smaller values go first: "
         found, held = [], 0
         for rank in reversed(family):
             held += rank.bytes if weighs else 1
             room = policy.value - held
-            reason = (
-                f"the partitions {parent} hold {total} bytes"
-                if weighs
-                else (f"{_counted(len(family))} {parent}")
-            )
-            reason += f", {policy.value} are kept, and smaller values go first: "
             if room < 0:
-                reason += f"with this one and larger values there are {held}"
+                reason = f"{told}with this one and larger values there are {held}"
             elif weighs:
-                reason += f"it goes when more than {room} bytes come to it and larger values"
+                reason = f"{told}it goes when more than {room} bytes come to it and larger values"
             else:
-                reason += f"it goes when {room + 1} larger values come"
+                reason = f"{told}it goes when {room + 1} larger values come"
             found.append((rank.place, Verdict(rank.path, policy, room < 0, reason)))
         return found
-
-
-def _ungoverned(keys: tuple[Key, ...] | None) -> str:
-    if keys is None:
-        return "its path does not have the levels of the table's partition columns"
-    return "no policy names it"
 
 
 def _moment(instant: str, zone: dt.tzinfo) -> dt.datetime | None:
@@ -292,7 +287,7 @@ def _moment(instant: str, zone: dt.tzinfo) -> dt.datetime | None:
 
 
 def _shown(moment: dt.datetime) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f"{str(moment)[:19]} UTC"
 
 
 def _counted(number: int) -> str:

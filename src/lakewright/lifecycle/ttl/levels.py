@@ -4,7 +4,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from lakewright.format.hudi.config import PartitionField, TableConfig
@@ -98,6 +98,11 @@ class Levels:
     hive_style: bool = True
     url_encode: bool = False
     zone: dt.tzinfo = dt.UTC
+    _prefixes: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Paths are cut by the hundred thousand.
+        object.__setattr__(self, "_prefixes", tuple(f"{level.name}=" for level in self.levels))
 
     @staticmethod
     def of(config: TableConfig, schema: Struct) -> "Levels":
@@ -117,20 +122,20 @@ class Levels:
 
     def texts(self, path: str) -> tuple[str, ...] | None:
         """Return the decoded text of each level; None where the path has other levels."""
-        raw = self._hive(path) if self.hive_style else self._plain(path)
-        if raw is None:
-            return None
-        return tuple(map(self.decode, raw))
+        raw = self.cut(path)
+        return None if raw is None else tuple(map(self.decode, raw))
+
+    def cut(self, path: str) -> list[str] | None:
+        """Return what the path says at each level, not decoded; None where it has others."""
+        return self._hive(path) if self.hive_style else self._plain(path)
 
     def decode(self, text: str) -> str:
         """Turn a part of a path into the text of its value."""
         return unescape_segment(text) if self.url_encode else text
 
-    def parts(self, path: str) -> list[str]:
-        """Return the decoded segments of a path, without the names of columns."""
-        texts = self._hive(path) if self.hive_style else None
-        segments = path.split("/") if texts is None else "/".join(texts).split("/")
-        return [self.decode(segment) for segment in segments]
+    def parts(self, cut: list[str]) -> list[str]:
+        """Return the decoded segments of a path that was cut, without the names of columns."""
+        return [self.decode(segment) for segment in "/".join(cut).split("/")]
 
     def parse(self, text: str) -> PartitionSpec:
         """Read a spec of this table."""
@@ -139,27 +144,27 @@ class Levels:
 
     def spec_of(self, path: str) -> PartitionSpec | None:
         """Return the spec that names one partition by its path, if the path has these levels."""
-        raw = self._hive(path) if self.hive_style else self._plain(path)
+        raw = self.cut(path)
         if raw is None:
             return None
         return PartitionSpec(tuple(map(SpecLevel, self.names, raw)))
 
     def _hive(self, path: str) -> list[str] | None:
         """Cut a path at the names of its columns; a value goes on until the next name."""
-        names = self.names
         segments = path.split("/")
-        if len(segments) == len(names):
-            found = [
-                segment[len(name) + 1 :]
-                for name, segment in zip(names, segments, strict=True)
-                if segment.startswith(name) and segment[len(name) : len(name) + 1] == "="
+        prefixes = self._prefixes
+        if len(segments) == len(prefixes):
+            for prefix, segment in zip(prefixes, segments, strict=True):
+                if not segment.startswith(prefix):
+                    return None
+            return [
+                segment[len(prefix) :] for prefix, segment in zip(prefixes, segments, strict=True)
             ]
-            return found if len(found) == len(names) else None
-        if not names or not path.startswith(f"{names[0]}="):
+        if not prefixes or not path.startswith(prefixes[0]):
             return None
-        values, rest = [], path[len(names[0]) + 1 :]
-        for name in names[1:]:
-            value, mark, rest = rest.partition(f"/{name}=")
+        values, rest = [], path[len(prefixes[0]) :]
+        for prefix in prefixes[1:]:
+            value, mark, rest = rest.partition(f"/{prefix}")
             if not mark:
                 return None
             values.append(value)

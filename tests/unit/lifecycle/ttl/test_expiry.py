@@ -325,7 +325,18 @@ def test_a_path_with_other_levels_is_kept(path: str) -> None:
 @pytest.mark.parametrize("encode", [True, False])
 def test_a_spec_takes_its_own_value_and_no_other(spec: str, path: str, encode: bool) -> None:
     levels = Levels((Level("p", STRING, slashed=not encode),), url_encode=encode)
-    others = ["p=a", "p=a;b", "p=A,b", "p=50", "p=50%2", "p=a_b", "p=u", "p=x", "p=null", "p=a%3Db1"]
+    others = [
+        "p=a",
+        "p=a;b",
+        "p=A,b",
+        "p=50",
+        "p=50%2",
+        "p=a_b",
+        "p=u",
+        "p=x",
+        "p=null",
+        "p=a%3Db1",
+    ]
     stats = [Stat(one, "20000101000000000") for one in (path, *others)]
     assert gone(judge(stats, [policy(spec, "KEEP_BY_TIME", 1)], levels, NOW)) == [path]
 

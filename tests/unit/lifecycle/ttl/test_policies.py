@@ -46,7 +46,7 @@ STORED = rb"""hoodie.partition.ttl.management.default.fields=user_id
 hoodie.partition.ttl.management.default.policy=KEEP_BY_TIME
 hoodie.partition.ttl.management.default.policy.value=30
 hoodie.partition.ttl.policies=[{"partitionSpec"\:"user_id\=2/","policy"\:"KEEP_BY_SIZE","policyValue"\:107374182400},{"partitionSpec"\:"user_id\=1/","policy"\:"KEEP_BY_COUNT","policyValue"\:10},{"partitionSpec"\:"user_id\=3/","policy"\:"KEEP_BY_TIME","policyValue"\:7}]
-"""  # noqa: E501
+"""
 SHOWN = [
     "user_id=*/ KEEP_BY_TIME 30",
     "user_id=1/ KEEP_BY_COUNT 10",
@@ -223,9 +223,7 @@ def test_a_second_level_of_stars_is_kept_too(state: TableState) -> None:
 
 
 def test_settings_lie_in_further_members(state: TableState) -> None:
-    added = add_policy(
-        state, policy("user_id=*/", "KEEP_BY_EVENT_TIME", 30, zone="Europe/Berlin")
-    )
+    added = add_policy(state, policy("user_id=*/", "KEEP_BY_EVENT_TIME", 30, zone="Europe/Berlin"))
     assert added.policy.settings == {
         "format": "yyyy-MM-dd",
         "zone": "Europe/Berlin",

@@ -74,7 +74,9 @@ def reference(rows: list[Row], rules: list[Rule], now: dt.datetime) -> set[Row]:
 
 def governing(rules: list[Rule], values: Values) -> Rule | None:
     found = [rule for rule in rules if takes(rule, values)]
-    return max(found, key=lambda r: (sum(v is not ANY for v in r.values), len(r.values)), default=None)
+    return max(
+        found, key=lambda r: (sum(v is not ANY for v in r.values), len(r.values)), default=None
+    )
 
 
 def weight(kind: PolicyKind, rows: list[Row]) -> int:
@@ -199,9 +201,7 @@ def test_what_expires_is_what_the_reference_says(
     stored = {k: v for k, v in policy_properties(policies, levels).items() if v is not None}
     policies = list(read_policies(stored, levels))
     stats = [Stat(path, instant_time(row.changed), row.bytes) for path, row in by_path.items()]
-    verdicts = judge(
-        stats, policies, levels, now, lambda path: instant_time(by_path[path].made)
-    )
+    verdicts = judge(stats, policies, levels, now, lambda path: instant_time(by_path[path].made))
     gone = {by_path[verdict.partition] for verdict in verdicts if verdict.expired}
     assert gone == reference(rows, found, now)
     assert [verdict.partition for verdict in verdicts] == list(by_path)

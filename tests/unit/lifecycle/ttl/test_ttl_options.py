@@ -45,7 +45,7 @@ def test_the_type_and_the_class_choose_the_kind() -> None:
     assert requested_policies(created, HIVE) == (TtlPolicy.of("/", "KEEP_BY_CREATION_TIME", 5),)
     both = {**created, f"{PREFIX}class": f"{CLASSES}KeepByTimeStrategy"}
     assert requested_policies(both, HIVE) == (TtlPolicy.of("/", "KEEP_BY_TIME", 5),)
-    with pytest.raises(Unsupported, match="com.example.Mine is not known"):
+    with pytest.raises(Unsupported, match=r"com\.example\.Mine is not known"):
         requested_policies({**created, f"{PREFIX}class": "com.example.Mine"}, HIVE)
 
 
