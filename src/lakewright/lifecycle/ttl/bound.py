@@ -5,7 +5,6 @@ two that name the same partitions, the one with more levels does. Two policies o
 is the more specific one must not meet in a partition, unless a third names just what they share.
 """
 
-import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from itertools import combinations
 
 from lakewright.format.hudi.partition_paths import DEFAULT_PARTITION
 from lakewright.lifecycle.ttl.event_time import EventTime
-from lakewright.lifecycle.ttl.levels import Key, Levels
+from lakewright.lifecycle.ttl.levels import UNREADABLE, Key, Levels
 from lakewright.model.errors import Invalid
 from lakewright.model.ttl import PartitionSpec, PolicyKind, TtlPolicy
 
@@ -82,7 +81,7 @@ def _check_types(
     policy: TtlPolicy, levels: Levels, spec: PartitionSpec, keys: tuple[Key | None, ...]
 ) -> None:
     for level, one, key in zip(levels.levels, spec.levels, keys, strict=False):
-        if key is not None and key[0] == _UNREADABLE:
+        if key is not None and key[0] == UNREADABLE:
             kind = f"time like {level.pattern}" if level.pattern else level.kind
             raise Invalid(
                 f"{policy.spec}: {one.text!r} is no {kind}, which {level.name} is.",
@@ -90,9 +89,6 @@ def _check_types(
                 spec=policy.spec,
                 column=level.name,
             )
-
-
-_UNREADABLE = 3
 
 
 class Governance:
@@ -154,13 +150,3 @@ def meeting(one: BoundPolicy, two: BoundPolicy) -> PartitionSpec:
         if levels[i].text is None:
             levels[i] = level
     return PartitionSpec(tuple(levels))
-
-
-def check_aware(now: dt.datetime) -> dt.datetime:
-    """Return a moment as one of UTC; a clock without a zone is refused."""
-    if now.tzinfo is None:
-        raise Invalid(
-            f"{now!r} has no time zone.",
-            next_step="Give an aware datetime, e.g. datetime.now(timezone.utc).",
-        )
-    return now.astimezone(dt.UTC)

@@ -17,11 +17,11 @@ from lakewright.lifecycle.ttl.bound import (
     BoundPolicy,
     Governance,
     bind,
-    check_aware,
     check_unambiguous,
 )
 from lakewright.lifecycle.ttl.event_time import EventTime
 from lakewright.lifecycle.ttl.levels import Key, Levels
+from lakewright.model.errors import Invalid
 from lakewright.model.instant import is_instant_time
 from lakewright.model.ttl import PartitionSpec, PolicyKind, TtlPolicy
 
@@ -106,7 +106,7 @@ def judge(
     ``created`` is asked for partitions that a policy KEEP_BY_CREATION_TIME governs, and for no
     others.
     """
-    return _Judge(policies, fields, check_aware(now), created).all(stats)
+    return _Judge(policies, fields, _in_utc(now), created).all(stats)
 
 
 def effect(
@@ -118,7 +118,7 @@ def effect(
     created: Created | None = None,
 ) -> Effect:
     """Return what ``policy``, one of ``policies``, does to a table's partitions now."""
-    judging = _Judge(policies, fields, check_aware(now), created)
+    judging = _Judge(policies, fields, _in_utc(now), created)
     bound = bind(policy, fields)
     matches = governs = expires = 0
     for verdict in judging.all(stats):
@@ -270,7 +270,8 @@ class _Judge:
             elif weighs:
                 reason = f"{told}it goes when more than {room} bytes come to it and larger values"
             else:
-                reason = f"{told}it goes when {room + 1} larger values come"
+                more = "a larger value comes" if room == 0 else f"{room + 1} larger values come"
+                reason = f"{told}it goes when {more}"
             found.append((rank.place, Verdict(rank.path, policy, room < 0, reason)))
         return found
 
@@ -292,3 +293,13 @@ def _shown(moment: dt.datetime) -> str:
 
 def _counted(number: int) -> str:
     return f"{number} partition{'' if number == 1 else 's'}"
+
+
+def _in_utc(now: dt.datetime) -> dt.datetime:
+    """Return a moment as one of UTC; a clock without a zone is refused."""
+    if now.tzinfo is None:
+        raise Invalid(
+            f"{now!r} has no time zone.",
+            next_step="Give an aware datetime, e.g. datetime.now(timezone.utc).",
+        )
+    return now.astimezone(dt.UTC)

@@ -24,7 +24,9 @@ from lakewright.model.ttl import PartitionSpec, SpecLevel
 Key: TypeAlias = tuple[int, object]
 
 _NULL: Key = (0, "")
-_VALUE, _NAN, _UNREADABLE = 1, 2, 3
+_VALUE, _NAN = 1, 2
+#: The rank of a text that is no value of its column.
+UNREADABLE = 3
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROS = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _MICRO = dt.timedelta(microseconds=1)
@@ -50,7 +52,7 @@ class Level:
             return _NULL
         value = self._value(text)
         if value is None:
-            return (_UNREADABLE, text)
+            return (UNREADABLE, text)
         if isinstance(value, float) and math.isnan(value):
             return (_NAN, "")
         return (_VALUE, value)

@@ -243,7 +243,7 @@ def test_smaller_values_go_first_by_count() -> None:
         f"user_id=1/hour={DEFAULT_PARTITION}",
     ]
     assert "5 partitions below user_id=1/, 2 are kept" in verdicts[1].reason
-    assert "it goes when 1 larger values come" in verdicts[0].reason
+    assert "it goes when a larger value comes" in verdicts[0].reason
     assert "it goes when 2 larger values come" in verdicts[2].reason
     assert all(verdict.expires_at is None for verdict in verdicts)
 
