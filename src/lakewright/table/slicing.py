@@ -58,6 +58,36 @@ def latest_bases(listing: Listing, visible: Visibility) -> list[FileSlice]:
     return _live(listing, found, visible)
 
 
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """The latest slices of a partition, summed up: bytes, and the instants in their names."""
+
+    bytes: int
+    instants: frozenset[str]
+
+
+def measure(listing: Listing, visible: Visibility) -> Measure | None:
+    """Sum up what ``latest_slices`` would return; None where that is nothing.
+
+    Without logs no slice is made, which is most of the work for a table of very many files.
+    """
+    best, logs = _best_bases(listing, visible)
+    if logs:
+        slices = latest_slices(listing, visible)
+        times = {log.instant for piece in slices for log in piece.logs}
+        times.update(piece.base_instant for piece in slices)
+        return Measure(sum(s.size for s in slices), frozenset(times)) if slices else None
+    gone = visible.replaced.get(listing.partition, {})
+    live = (
+        [held for file_id, held in best.items() if file_id not in gone] if gone else best.values()
+    )
+    if not live:
+        return None
+    return Measure(
+        sum([held[2] for held in live if held[2] > 0]), frozenset([held[0] for held in live])
+    )
+
+
 def file_groups(listing: Listing, visible: Visibility, *, changes: bool = False) -> list[FileGroup]:
     """Return every group with its committed slices, newest first; replaced groups included.
 
@@ -85,15 +115,35 @@ def file_groups(listing: Listing, visible: Visibility, *, changes: bool = False)
 # ------------------------------------------------------------------------- base files
 
 
+#: Of the newest base file of a group: instant, name, size and write token.
+_Best = tuple[str, str, int, str]
+
+
 def _newest_bases(
     listing: Listing, visible: Visibility
 ) -> tuple[dict[str, FileSlice], list[tuple[str, int]]]:
-    """Return the slice of the newest base file of each group, and the names that may be logs.
+    """Return the slice of the newest base file of each group, and the names that may be logs."""
+    best, logs = _best_bases(listing, visible)
+    partition = listing.partition
+    return {
+        file_id: FileSlice(
+            FileGroupId(partition, file_id),
+            instant,
+            BaseFile(partition, name, file_id, token, instant, size),
+        )
+        for file_id, (instant, name, size, token) in best.items()
+    }, logs
+
+
+def _best_bases(
+    listing: Listing, visible: Visibility
+) -> tuple[dict[str, _Best], list[tuple[str, int]]]:
+    """Choose the newest base file of each group, and set aside the names that may be logs.
 
     This loop runs once for every file of a table, so it does as little as it can.
     """
     instants = visible.shown_endings
-    best: dict[str, tuple[str, str, int, str]] = {}
+    best: dict[str, _Best] = {}
     logs: list[tuple[str, int]] = []
     for name, size in zip(listing.names, listing.sizes, strict=True):
         if name[0] == ".":
@@ -114,15 +164,7 @@ def _newest_bases(
         ):
             continue
         best[file_id] = (instant, name, size, token)
-    partition = listing.partition
-    return {
-        file_id: FileSlice(
-            FileGroupId(partition, file_id),
-            instant,
-            BaseFile(partition, name, file_id, token, instant, size),
-        )
-        for file_id, (instant, name, size, token) in best.items()
-    }, logs
+    return best, logs
 
 
 def _bases_by_group(

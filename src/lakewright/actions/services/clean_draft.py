@@ -15,6 +15,7 @@ from lakewright.actions.services.clean_options import CleanPolicy, CleanSettings
 from lakewright.actions.services.clean_scope import (
     FILTERED,
     PINS,
+    PLANNED_BY,
     SAVEPOINTS,
     Scope,
     bounded,
@@ -31,6 +32,7 @@ from lakewright.actions.write.progress import Progress
 from lakewright.format.hudi.metadata.clean import ActionInstant, CleanFile, CleanPlan
 from lakewright.format.hudi.partition_metadata import PARTITION_METADATA_NAMES
 from lakewright.model.instant import Instant
+from lakewright.model.version import VERSION
 from lakewright.storage.paths import split
 from lakewright.storage.port import Storage
 from lakewright.table.horizon import READABLE_FROM, last_cleaning, see_at
@@ -172,6 +174,7 @@ def _body(
     if last is not None and restored_since(view, last.start):
         last = None
     extra = {
+        PLANNED_BY: VERSION,
         SAVEPOINTS: ",".join(sorted(savepoints(view))),
         PINS: ",".join(sorted(shield.pins.ids)),
         FILTERED: "some" if settings.filters else "",

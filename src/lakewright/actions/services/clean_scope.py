@@ -17,6 +17,8 @@ FILTERED = "lakewright.partitions"
 #: Hudi's note in plans and records of the savepoints that held files; ours of the pins.
 SAVEPOINTS = "savepointed_timestamps"
 PINS = "lakewright.pins"
+#: Our note in plans and records of cleanings that heed pins: the version that planned them.
+PLANNED_BY = "lakewright.version"
 
 
 @dataclass(frozen=True, slots=True)

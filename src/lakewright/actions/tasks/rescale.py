@@ -17,6 +17,7 @@ from typing import IO, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewright.actions.executor import Attempt
 from lakewright.actions.tasks.cluster_copy import copied
@@ -32,6 +33,7 @@ from lakewright.format.hudi.metadata.commit import WriteStat
 from lakewright.model.errors import Corrupt
 from lakewright.model.files import FileSlice
 from lakewright.model.schema import RECORD_KEY
+from lakewright.table.reader.keys import record_keys
 
 Places: TypeAlias = npt.NDArray[np.int64]
 
@@ -49,7 +51,9 @@ class RescaleWork:
 
     ``fields`` are the hash fields, ``after`` is the new number of buckets. ``buckets`` are those
     of the class that this task writes, all of them or a part; its step is what the classes are
-    counted by. ``size`` is about how many bytes are read and written.
+    counted by. ``size`` is about how many bytes are read and written. ``over`` are further slices
+    of the class, with the new number already: their rows are written along, and a row of
+    ``slices`` whose key they hold stays out.
     """
 
     slices: tuple[FileSlice, ...]
@@ -57,6 +61,7 @@ class RescaleWork:
     after: int
     buckets: range
     size: int
+    over: tuple[FileSlice, ...] = ()
 
     @property
     def partition(self) -> str:
@@ -69,7 +74,9 @@ class Rescaled:
     """What became of the rows of a class that belong to some new buckets.
 
     ``first`` says that the buckets are the first ones of their class: of all tasks of a class
-    one counts what was read.
+    one counts what was read. ``rows_read`` are the rows that go on, ``rows_over`` those of
+    them that came from the slices over the others, and ``kept_out`` the rows of the others that
+    stay out because a newer one has their key.
     """
 
     partition: str
@@ -78,6 +85,8 @@ class Rescaled:
     bytes_read: int
     rows_read: int
     first: bool
+    rows_over: int = 0
+    kept_out: int = 0
 
 
 def rescale_works(
@@ -135,6 +144,8 @@ def rescale_class(spec: ServiceSpec, work: RescaleWork, attempt: Attempt) -> Res
         bytes_read=sum(piece.size for piece in pieces),
         rows_read=reading.count,
         first=work.buckets.start < work.buckets.step,
+        rows_over=reading.rows_over,
+        kept_out=reading.kept_out,
     )
 
 
@@ -142,7 +153,7 @@ def _joined(reading: "_Reading", work: RescaleWork, attempt: Attempt) -> tuple[W
     """Write all rows into one bucket, in the order in which they lie; unread where that works."""
     spec = reading.spec
     place = NewGroups(spec, work.partition, attempt, work.buckets[0])
-    stats = copied(place, reading.pieces, 1)
+    stats = None if work.over else copied(place, reading.pieces, 1)
     if stats is None:
         return tuple(_written(spec, work, attempt, 0, (batch for batch, _ in reading.rows())))
     reading.check_keys()
@@ -179,19 +190,40 @@ class _Reading:
         self._work = work
         self._reader = slice_reader(spec).project(rewritten_columns(spec))
         self.count = 0
+        self.rows_over = 0
+        self.kept_out = 0
 
     def rows(self) -> Iterator[tuple[pa.RecordBatch, Places]]:
         """Stream the rows that are written here, each with its place among the new buckets."""
-        buckets = self._work.buckets
+        storage = self.spec.open_storage()
+        newer: list[pa.Array] = []
+        for piece in (sized(piece, storage) for piece in self._work.over):
+            for batch in self._reader.open(piece):
+                keys = record_keys(batch, self.spec.config, str(piece.group))
+                newer.append(keys)
+                self.rows_over += batch.num_rows
+                yield from self._mine(piece, batch, keys)
+        taken = pa.chunked_array(newer, pa.string()).combine_chunks() if newer else None
         for piece in self.pieces:
             for batch in self._reader.open(piece):
-                self.count += batch.num_rows
-                places = self._places(piece, batch.column(RECORD_KEY))
-                mine = (places >= 0) & (places < len(buckets))
-                if mine.all():
-                    yield batch, places
-                elif mine.any():
-                    yield batch.filter(pa.array(mine)), places[mine]
+                keys = record_keys(batch, self.spec.config, str(piece.group))
+                if taken is not None:
+                    free = pc.invert(pc.is_in(keys, value_set=taken))
+                    self.kept_out += batch.num_rows - (pc.sum(free).as_py() or 0)
+                    batch, keys = batch.filter(free), keys.filter(free)
+                yield from self._mine(piece, batch, keys)
+
+    def _mine(
+        self, piece: FileSlice, batch: pa.RecordBatch, keys: pa.Array
+    ) -> Iterator[tuple[pa.RecordBatch, Places]]:
+        """Count rows, and return those that are written here with their places."""
+        self.count += batch.num_rows
+        places = self._places(piece, keys)
+        mine = (places >= 0) & (places < len(self._work.buckets))
+        if mine.all():
+            yield batch, places
+        elif mine.any():
+            yield batch.filter(pa.array(mine)), places[mine]
 
     def check_keys(self) -> None:
         """Read the keys of base files alone, and count them: they must lie in their buckets."""

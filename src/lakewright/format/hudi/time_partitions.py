@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lakewright.model.errors import Invalid, Unsupported
@@ -213,8 +214,7 @@ def _written(token: re.Match[str], moment: dt.datetime) -> str:
 
 def parse_java(text: str, pattern: str, zone: dt.tzinfo) -> dt.datetime | None:
     """Read a time by a Java pattern; None where the text does not follow it."""
-    regex = "".join(_readable(token) for token in _TOKEN.finditer(pattern))
-    match = re.fullmatch(regex, text, re.ASCII)
+    match = _regex(pattern).fullmatch(text)
     if match is None:
         return None
     found = match.groupdict()
@@ -230,6 +230,11 @@ def parse_java(text: str, pattern: str, zone: dt.tzinfo) -> dt.datetime | None:
     if offset is None:
         return moment.replace(tzinfo=zone)
     return dt.datetime.fromisoformat(f"{moment.isoformat()}{offset}")
+
+
+@lru_cache
+def _regex(pattern: str) -> re.Pattern[str]:
+    return re.compile("".join(_readable(token) for token in _TOKEN.finditer(pattern)), re.ASCII)
 
 
 _DEFAULTS = {"year": 1970, "month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0}

@@ -22,8 +22,16 @@ EXPIRE = 6 * RENEWAL
 
 def services_lock(storage: Storage, options: Mapping[str, str]) -> TableLock:
     """Return the lock; nobody waits for it unless told to."""
+    return side_lock(storage, options, PATH, "services")
+
+
+def side_lock(storage: Storage, options: Mapping[str, str], path: str, name: str) -> TableLock:
+    """Return a lock beside the table's own, at ``path``; nobody waits for it unless told to.
+
+    ``name`` tells it from others where the table lies in the memory of this process.
+    """
     if PROVIDER.read(options) == "process" or storage.uri.startswith("memory://"):
-        return ProcessLock(f"{storage.uri}#services", 0.0)
+        return ProcessLock(f"{storage.uri}#{name}", 0.0)
     if not storage.can_create_atomically:
         raise Unsupported(
             f"{storage.uri} cannot create a file only where none is, so that two who look after "
@@ -31,4 +39,4 @@ def services_lock(storage: Storage, options: Mapping[str, str]) -> TableLock:
             next_step="Set hoodie.write.lock.provider=process if this process alone does.",
             uri=storage.uri,
         )
-    return FileLock(fleeting(storage), PATH, wait=0.0, expire=EXPIRE, gate=None)
+    return FileLock(fleeting(storage), path, wait=0.0, expire=EXPIRE, gate=None)

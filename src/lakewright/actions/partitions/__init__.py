@@ -1,0 +1,1 @@
+"""Whole partitions: what was dropped comes back."""

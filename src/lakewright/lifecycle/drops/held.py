@@ -1,0 +1,144 @@
+"""What partitions hold, as plans and their undo see it: slices, marks, and what has changed."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lakewright.actions.buckets.rescale_slices import finished_slices
+from lakewright.actions.partitions.returning import Gone
+from lakewright.actions.services.slices import list_slices, partitions_of, planned_groups
+from lakewright.format.hudi.file_names import base_file, log_file
+from lakewright.format.hudi.metadata.commit import RESCALED, CommitMetadata
+from lakewright.lifecycle.plans.plan import Json, Plan
+from lakewright.model.errors import Corrupt
+from lakewright.model.files import FileGroupId, FileSlice
+from lakewright.model.instant import Instant
+from lakewright.storage.port import Storage
+from lakewright.storage.streams import map_bounded
+from lakewright.table.state import TableState
+from lakewright.timeline.view import TimelineView
+
+#: Operations that change no row.
+_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
+#: Partitions that are listed at the same time.
+_LISTINGS = 16
+
+
+def slices_of(state: TableState, partitions: Sequence[str]) -> dict[str, Sequence[FileSlice]]:
+    """Return the live slices of partitions, without logs of writes under way.
+
+    Partitions without any are left out.
+    """
+    found = ((path, finished_slices(state, held)) for path, held in list_slices(state, partitions))
+    return {path: slices for path, slices in found if slices}
+
+
+def mark_of(slices: Iterable[FileSlice]) -> str:
+    """Return a short text that differs where the files do."""
+    names = "\n".join(sorted(path for piece in slices for path in piece.paths))
+    return hashlib.blake2b(names.encode(), digest_size=12).hexdigest()
+
+
+def planned_services(view: TimelineView) -> dict[str, str]:
+    """Return the partitions on which a service is planned or at work, and why they must wait."""
+    found: dict[str, str] = {}
+    for (partition, _), action in sorted(planned_groups(view).items()):
+        found.setdefault(partition, f"a {action} is planned on it, or at work; it ends first")
+    return found
+
+
+def writes_since(plan: Plan, view: TimelineView) -> dict[str, str]:
+    """Return the partitions whose rows were changed since a plan was made, and by which write."""
+    since = plan.base.completed or ""
+    whole = view.with_history() if view.is_archived(since) else view
+    fresh = [i for i in whole.data() if (i.completed or "") > since]
+    found: dict[str, str] = {}
+    for instant, body in whole.commits(sorted(fresh, key=_order)):
+        if not is_service(body):
+            for partition in (*body.write_stats, *body.replaced):
+                found[partition] = instant.requested
+    return found
+
+
+def moved_since(plan: Plan, view: TimelineView) -> frozenset[str]:
+    """Return the partitions that services rewrote since a plan was made."""
+    since = plan.base.completed or ""
+    whole = view.with_history() if view.is_archived(since) else view
+    fresh = [i for i in whole.data() if (i.completed or "") > since]
+    return partitions_of(whole, fresh)
+
+
+def is_service(body: CommitMetadata) -> bool:
+    """Whether a commit moved rows and changed none."""
+    return body.operation in _SERVICES or RESCALED in body.extra
+
+
+def _order(instant: Instant) -> tuple[str, str]:
+    return instant.completed or "", instant.requested
+
+
+def to_json(gone: Iterable[Gone]) -> dict[str, Json]:
+    """Return partitions that are about to go, for ``gone_of`` to read."""
+    return {
+        one.partition: {
+            "buckets": one.buckets,
+            "slices": [
+                {
+                    "group": piece.group.file_id,
+                    "instant": piece.base_instant,
+                    "base": None if piece.base is None else piece.base.name,
+                    "logs": [log.name for log in piece.logs],
+                }
+                for piece in one.slices
+            ],
+        }
+        for one in gone
+    }
+
+
+def gone_of(value: Mapping[str, Json]) -> tuple[Gone, ...]:
+    """Read partitions that went."""
+    return tuple(
+        Gone(
+            partition,
+            tuple(_slice(partition, piece) for piece in held["slices"]),
+            None if held["buckets"] is None else int(held["buckets"]),
+        )
+        for partition, held in value.items()
+    )
+
+
+def _slice(partition: str, value: Mapping[str, Json]) -> FileSlice:
+    base = None if value["base"] is None else base_file(partition, value["base"])
+    logs = tuple(log_file(partition, name) for name in value["logs"])
+    if (base is None) != (value["base"] is None) or any(log is None for log in logs):
+        raise Corrupt(
+            f"a slice of partition {partition!r} names files that are none of a table's.",
+            next_step="Restore the plan's folder from a copy.",
+            partition=partition,
+        )
+    kept = tuple(log for log in logs if log is not None)
+    return FileSlice(FileGroupId(partition, value["group"]), value["instant"], base, kept)
+
+
+def names_of(gone: Iterable[Gone]) -> dict[str, frozenset[str]]:
+    """Return the names of files by partition, as pins hold them."""
+    return {
+        one.partition: frozenset(
+            path.rpartition("/")[2] for piece in one.slices for path in piece.paths
+        )
+        for one in gone
+    }
+
+
+def cleaned(storage: Storage, gone: Sequence[Gone]) -> tuple[str, ...]:
+    """Return the partitions of which files are not there any more."""
+
+    def lacks(wanted: tuple[str, frozenset[str]]) -> tuple[str, bool]:
+        partition, names = wanted
+        there = {file.path.rpartition("/")[2] for file in storage.list(partition, stats=False)}
+        return partition, not names <= there
+
+    found: Iterator[tuple[str, bool]] = map_bounded(
+        lacks, list(names_of(gone).items()), threads=_LISTINGS
+    )
+    return tuple(sorted(partition for partition, lacking in found if lacking))

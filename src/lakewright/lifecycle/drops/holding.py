@@ -1,0 +1,109 @@
+"""What holds the files of a drop for its undo: pins, and a savepoint where others clean the table.
+
+The savepoint is one of the whole write before the drop: whoever reads as of it, or restores the
+table to it, finds all that it promises.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from lakewright.actions.services.clean_scope import PLANNED_BY
+from lakewright.actions.services.savepoints import delete_savepoint, savepoint
+from lakewright.actions.services.servicing import Servicing
+from lakewright.actions.services.views import savepoints
+from lakewright.format.hudi.metadata.clean import CleanPlan
+from lakewright.lifecycle.plans.options import SAVEPOINT
+from lakewright.lifecycle.plans.records import PlanState
+from lakewright.lifecycle.plans.store import PlanStore
+from lakewright.model.errors import AlreadyExists, InstantNotFound, LakewrightError, NotFound
+from lakewright.model.instant import Action
+from lakewright.model.logs import facts
+from lakewright.table.pins import drop_pins, list_pins
+from lakewright.timeline.view import TimelineView
+
+log = logging.getLogger(__name__)
+
+#: How the note of a savepoint begins that holds files for the undo of a plan.
+_NOTE = "for the undo of the plan "
+#: The pins of a plan: of its attempts to apply it, and to undo it.
+_PIN = re.compile(r"(.+-[0-9]{8}T[0-9]{9}-[0-9a-f]{4})(-undo)?-[0-9]+")
+
+
+def wants_savepoint(view: TimelineView, options: Mapping[str, str]) -> bool:
+    """Whether a savepoint is to hold the files of a drop, beside its pins."""
+    match SAVEPOINT.read(options):
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            return any(_is_foreign(view.plan(i)) for i in view.by_action(Action.CLEAN))
+
+
+def _is_foreign(plan: object) -> bool:
+    """Whether other software planned a cleaning: ours say so, and heed pins."""
+    return isinstance(plan, CleanPlan) and PLANNED_BY not in plan.extra
+
+
+def hold(work: Servicing, plan: str, by: str) -> None:
+    """Make a savepoint of the newest write, for a plan; one that is there already will do."""
+    try:
+        savepoint(work, note=f"{_NOTE}{plan}", by=by)
+    except AlreadyExists:
+        log.info("the newest write has a savepoint already", extra=facts(plan=plan))
+
+
+def release(work: Servicing, plan: str) -> None:
+    """Delete the savepoint of a plan, where there is one; what cannot be deleted now is logged."""
+    try:
+        state = work.state.refresh()
+        for saved in savepoints(state.timeline):
+            if saved.note == f"{_NOTE}{plan}":
+                _delete(replace(work, state=state), saved.instant.requested)
+    except LakewrightError as error:
+        log.warning("a savepoint stays", extra=facts(plan=plan, why=str(error)))
+
+
+def release_ended(work: Servicing, now: datetime) -> tuple[str, ...]:
+    """Delete savepoints and pins of plans that are undone, or can be no more; return those plans.
+
+    A plan that is being applied or undone keeps what it has.
+    """
+    state = work.state.refresh()
+    store = PlanStore(state.storage)
+    ended: set[str] = set()
+    for saved in savepoints(state.timeline):
+        id = saved.note.removeprefix(_NOTE)
+        if id != saved.note and _has_ended(store, id, now):
+            _delete(replace(work, state=state), saved.instant.requested)
+            ended.add(id)
+    for pin in list_pins(state.storage):
+        of_plan = _PIN.fullmatch(pin.id)
+        if pin.until <= now.timestamp() or (of_plan and _is_undone(store, of_plan[1])):
+            drop_pins(state.storage, pin.id)
+    return tuple(sorted(ended))
+
+
+def _delete(work: Servicing, instant: str) -> None:
+    try:
+        delete_savepoint(work, instant)
+    except InstantNotFound:
+        log.info("a savepoint is gone already", extra=facts(instant=instant))
+
+
+def _is_undone(store: PlanStore, id: str) -> bool:
+    return store.standing(id).state is PlanState.UNDONE
+
+
+def _has_ended(store: PlanStore, id: str, now: datetime) -> bool:
+    try:
+        record = store.record(id)
+    except NotFound:
+        return True
+    if record.applied is None or record.state is PlanState.UNDOING:
+        return record.state is PlanState.PLANNED
+    until = record.applied.undo_until
+    return record.state is PlanState.UNDONE or until is None or until <= now

@@ -1,0 +1,66 @@
+"""Plans that drop partitions: made from paths and reasons, whoever chose them."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from lakewright.actions.services.servicing import Servicing
+from lakewright.lifecycle.drops.held import mark_of, planned_services, slices_of
+from lakewright.lifecycle.plans.plan import Plan, PlanBase, PlanItem, Skipped, new_plan_id
+
+#: The kind of plans that name the partitions to drop.
+DELETE_PARTITIONS = "delete-partitions"
+#: The fact of an item that tells its files from others.
+MARK = "files"
+#: Why a partition is left out that holds nothing.
+EMPTY = "it holds no rows"
+
+
+def plan_drop(
+    work: Servicing,
+    reasons: Mapping[str, str],
+    *,
+    kind: str = DELETE_PARTITIONS,
+    by: str = "",
+    options: Mapping[str, str] | None = None,
+    looked_at: Iterable[str] = (),
+    skipped: Iterable[Skipped] = (),
+    facts: Mapping[str, Mapping[str, str]] | None = None,
+) -> Plan:
+    """Plan to drop partitions, each for its reason; nothing is changed, and nothing kept yet.
+
+    What holds no rows is left out, and so is what a service is planned on. ``looked_at`` are
+    texts by which the plan was made, and by whose change it is stale; ``facts`` are more values of
+    items, by partition.
+    """
+    state = work.state.refresh()
+    now = datetime.now(UTC)
+    busy = planned_services(state.timeline)
+    held = slices_of(state, list(reasons))
+    items, left = [], list(skipped)
+    for path, reason in reasons.items():
+        slices = held.get(path, ())
+        if not slices:
+            left.append(Skipped(path, EMPTY))
+        elif path in busy:
+            left.append(Skipped(path, busy[path]))
+        else:
+            items.append(
+                PlanItem(
+                    target=path,
+                    reason=reason,
+                    files=sum(len(piece.paths) for piece in slices),
+                    bytes=sum(piece.size for piece in slices),
+                    facts={**(facts or {}).get(path, {}), MARK: mark_of(slices)},
+                )
+            )
+    return Plan(
+        id=new_plan_id(kind, now),
+        table=work.name,
+        kind=kind,
+        base=PlanBase.of(state.timeline, *looked_at),
+        items=tuple(items),
+        created_by=by,
+        created_at=now,
+        options=options or {},
+        skipped=tuple(left),
+    )

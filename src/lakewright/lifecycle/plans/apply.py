@@ -1,0 +1,207 @@
+"""Applying and undoing plans of any kind: one process at a time, and never twice.
+
+Each attempt says that it begins before it changes anything, and a kind of plans finds again what
+an attempt did that could not say so any more. So an apply that was cut off is finished by the next
+one, and so is an undo.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from lakewright.actions.services.servicing import Servicing
+from lakewright.lifecycle.plans.kinds import Kind, Run
+from lakewright.lifecycle.plans.plan import Plan
+from lakewright.lifecycle.plans.records import Applied, PlanRun, PlanState, Undone
+from lakewright.lifecycle.plans.store import PlanStore
+from lakewright.model.errors import Conflict, HistoryGone, Invalid, LakewrightError, Unavailable
+from lakewright.model.logs import facts
+from lakewright.storage.port import Storage
+from lakewright.timeline.locks.services_lock import side_lock
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: Where the locks of plans lie, each for as long as its plan is applied or undone.
+_LOCKS = ".hoodie/.aux/lakewright/plans"
+
+
+def apply_plan(
+    work: Servicing, kind: Kind, id: str, *, strict: bool = False, by: str = ""
+) -> Applied:
+    """Carry out a plan that is kept with the table, and return what came of it.
+
+    ``Conflict`` where the table has changed so that the plan must be made anew (it says what
+    changed), where another process is at it, and where it was applied before. An attempt that was
+    cut off is finished. ``strict`` refuses the plan where a part of it would be skipped.
+    """
+    store = PlanStore(work.state.storage)
+    plan = _of_kind(store, kind, id)
+    with _held(work, id):
+        standing = store.standing(id)
+        _check_unapplied(store, id, standing.state)
+        work = _fresh(work)
+        tried = standing.attempts("applying")
+        if tried:
+            found = kind.finished(plan, Run(work, store, tried[-1], by, strict))
+            if found is not None:
+                store.finish_applying(found)
+                log.info("a plan that was cut off had been applied", extra=facts(plan=id))
+                return found
+        changed = kind.changed(plan, work.state)
+        if changed:
+            raise Conflict(
+                f"the table is not as it was when the plan {id} was made: {'; '.join(changed)}.",
+                next_step="Nothing was changed; plan again.",
+                plan=id,
+                changed=list(changed),
+            )
+        number = store.begin(id, "applying", by, datetime.now(UTC))
+        run = Run(work, store, number, by, strict)
+        applied = _noted(store, id, run, "applying", lambda: kind.apply(plan, run))
+        store.finish_applying(applied)
+    told = facts(
+        plan=id, instant=applied.instant, done=len(applied.done), skipped=len(applied.skipped)
+    )
+    log.info("plan applied", extra=told)
+    return applied
+
+
+def undo_plan(work: Servicing, kind: Kind, id: str, *, by: str = "") -> Undone:
+    """Undo what a plan did, and return how.
+
+    ``Invalid`` where the plan was not applied or is undone already, ``HistoryGone`` where what it
+    removed is not there any more, ``Conflict`` where others are at work on the same.
+    """
+    store = PlanStore(work.state.storage)
+    plan = _of_kind(store, kind, id)
+    with _held(work, id):
+        applied = _finished(store, kind, plan, _fresh(work), by)
+        if store.undone(id) is not None:
+            raise Invalid(
+                f"the plan {id} is undone already.",
+                next_step="Plan again to do the same once more.",
+                plan=id,
+            )
+        if not applied.done:
+            raise Invalid(
+                f"the plan {id} changed nothing, so there is nothing to undo.",
+                next_step="What it skipped, and why, is told by its record.",
+                plan=id,
+            )
+        work = _fresh(work)
+        tried = store.standing(id).attempts("undoing")
+        why = None if tried else kind.undoable(plan, applied, work.state)
+        if why is not None:
+            raise HistoryGone(
+                f"the plan {id} cannot be undone: {why}.",
+                next_step="What was cleaned away comes back from a copy alone.",
+                plan=id,
+            )
+        number = store.begin(id, "undoing", by, datetime.now(UTC))
+        run = Run(work, store, number, by)
+        undone = _noted(store, id, run, "undoing", lambda: kind.undo(plan, applied, run))
+        store.finish_undoing(undone)
+    log.info("plan undone", extra=facts(plan=id, instant=undone.instant, how=undone.how))
+    return undone
+
+
+def why_not_undoable(work: Servicing, kind: Kind, id: str) -> str | None:
+    """Say why a plan cannot be undone now; None where it can."""
+    store = PlanStore(work.state.storage)
+    plan = _of_kind(store, kind, id)
+    applied = store.applied(id)
+    if applied is None:
+        return "it was not applied"
+    if store.undone(id) is not None:
+        return "it is undone already"
+    return kind.undoable(plan, applied, work.state.refresh())
+
+
+def _of_kind(store: PlanStore, kind: Kind, id: str) -> Plan:
+    plan = store.load(id)
+    if plan.kind != kind.name:
+        raise Invalid(
+            f"the plan {id} is of the kind {plan.kind!r}, not {kind.name!r}.",
+            next_step=f"Apply it by what knows plans of the kind {plan.kind!r}.",
+            plan=id,
+        )
+    return plan
+
+
+def _check_unapplied(store: PlanStore, id: str, state: PlanState) -> None:
+    if state in (PlanState.PLANNED, PlanState.APPLYING):
+        return
+    applied = store.applied(id)
+    by = "" if applied is None or applied.instant is None else f" by {applied.instant}"
+    told = "undone" if state is PlanState.UNDONE else f"applied{by}"
+    raise Conflict(
+        f"the plan {id} was {told} already.",
+        next_step="Plan again to do what is to be done now.",
+        plan=id,
+    )
+
+
+def _finished(store: PlanStore, kind: Kind, plan: Plan, work: Servicing, by: str) -> Applied:
+    """Return what came of applying the plan, be it that the process died that could say so."""
+    applied = store.applied(plan.id)
+    if applied is not None:
+        return applied
+    tried = store.standing(plan.id).attempts("applying")
+    found = kind.finished(plan, Run(work, store, tried[-1], by)) if tried else None
+    if found is None:
+        raise Invalid(
+            f"the plan {plan.id} was not applied, so there is nothing to undo.",
+            next_step="Apply it, or leave it.",
+            plan=plan.id,
+        )
+    store.finish_applying(found)
+    return found
+
+
+@contextmanager
+def _held(work: Servicing, id: str) -> Iterator[None]:
+    """Keep other processes from applying or undoing the same plan."""
+    storage: Storage = work.state.storage
+    lock = side_lock(storage, work.options, f"{_LOCKS}/{id}.lock", f"plan-{id}")
+    try:
+        lease = lock.acquire()
+    except Unavailable as cause:
+        raise Conflict(
+            f"another process is applying or undoing the plan {id}.",
+            next_step="Wait for it, and look what came of the plan.",
+            plan=id,
+            holder=cause.facts.get("holder"),
+        ) from cause
+    with lease:
+        yield
+
+
+def _noted(store: PlanStore, id: str, run: Run, verb: str, do: Callable[[], T]) -> T:
+    """Do it, and keep a record of how it ended."""
+    began = run.now
+    try:
+        result = do()
+    except LakewrightError as error:
+        told = f"{error.code}: {error}"
+        _note(store, id, PlanRun(run.attempt, verb, run.by, began, run.now, told))
+        raise
+    told = next(result.lines(0)) if isinstance(result, Applied | Undone) else ""
+    _note(store, id, PlanRun(run.attempt, verb, run.by, began, run.now, told))
+    return result
+
+
+def _note(store: PlanStore, id: str, run: PlanRun) -> None:
+    """Keep a record; what came of the run counts for more than whether that can be done."""
+    try:
+        store.note(id, run)
+    except LakewrightError as error:
+        log.warning("a run could not be recorded", extra=facts(plan=id, why=str(error)))
+
+
+def _fresh(work: Servicing) -> Servicing:
+    return replace(work, state=work.state.refresh())

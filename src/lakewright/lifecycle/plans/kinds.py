@@ -1,0 +1,69 @@
+"""The port of kinds of plans: what each of them knows of checking, applying and undoing."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from lakewright.actions.services.servicing import Servicing
+from lakewright.lifecycle.plans.plan import Plan
+from lakewright.lifecycle.plans.records import Applied, Undone
+from lakewright.lifecycle.plans.store import PlanStore
+from lakewright.table.state import TableState
+
+#: In the extra metadata of a commit: the plan that it applies, and the attempt that made it.
+PLAN_ENTRY = "lakewright.plan"
+ATTEMPT_ENTRY = "lakewright.plan.attempt"
+#: In the extra metadata of a commit: the plan that it undoes.
+UNDO_ENTRY = "lakewright.plan.undone"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One attempt to apply a plan, or to undo it.
+
+    ``strict`` refuses the whole plan where a part of it would be skipped. ``by`` is who asked
+    for it, ``attempt`` is counted from 1 for each plan, in applying and undoing apart.
+    """
+
+    work: Servicing
+    store: PlanStore
+    attempt: int
+    by: str
+    strict: bool = False
+
+    @property
+    def now(self) -> datetime:
+        """The moment, in UTC."""
+        return datetime.now(UTC)
+
+
+class Kind(Protocol):
+    """What a kind of plans can do. Whoever calls holds the plan's lock."""
+
+    @property
+    def name(self) -> str:
+        """The name by which plans say that they are of this kind."""
+        ...
+
+    def changed(self, plan: Plan, state: TableState) -> tuple[str, ...]:
+        """Say what has changed since a plan was made, so that it must be made anew."""
+        ...
+
+    def apply(self, plan: Plan, run: Run) -> Applied:
+        """Carry a plan out, and say what came of it; on an error nothing of it is left."""
+        ...
+
+    def finished(self, plan: Plan, run: Run) -> Applied | None:
+        """Return what an earlier attempt did that was cut off before it could say so.
+
+        None where nothing took effect; what it left behind is taken back by the next attempt.
+        """
+        ...
+
+    def undoable(self, plan: Plan, applied: Applied, state: TableState) -> str | None:
+        """Say why what a plan did cannot be undone; None where it can."""
+        ...
+
+    def undo(self, plan: Plan, applied: Applied, run: Run) -> Undone:
+        """Undo what a plan did; what an earlier undo did that was cut off is found and told."""
+        ...

@@ -1,0 +1,67 @@
+"""The options of plans: how long an undo is possible, and how long plans are kept."""
+
+import re
+from datetime import timedelta
+
+from lakewright.model.options import declare
+
+_SPAN = re.compile(r"([0-9]+)\s*(s|m|h|d)", re.ASCII)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_ALLOWED = "a whole number with a unit: 90s, 30m, 12h, 7d"
+
+
+def parse_span(text: str) -> timedelta:
+    """Read a span of time: a whole number and one of the units s, m, h, d."""
+    found = _SPAN.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(text)
+    try:
+        return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    except OverflowError as cause:
+        raise ValueError(text) from cause
+
+
+UNDO_WINDOW = declare(
+    "lakewright.undo.window",
+    parse_span,
+    timedelta(days=7),
+    doc="How long what a plan removed can come back: until then cleaning leaves its files.",
+    since="0.1",
+    allowed=_ALLOWED,
+)
+
+
+def _savepoint(text: str) -> str:
+    choice = text.strip().lower()
+    if choice not in ("auto", "true", "false"):
+        raise ValueError(text)
+    return choice
+
+
+SAVEPOINT = declare(
+    "lakewright.undo.savepoint",
+    _savepoint,
+    "auto",
+    doc="Whether a savepoint of the write before a drop keeps its files for the undo window, so "
+    "that the cleaner of other software leaves them too; `auto` makes one where the timeline holds "
+    "a cleaning of other software. It goes when the window ends.",
+    since="0.1",
+    allowed="auto, true, false",
+)
+RETENTION = declare(
+    "lakewright.plans.retention",
+    parse_span,
+    timedelta(days=90),
+    doc="How long plans are kept with the table after they were made; those that are under way, "
+    "or can still be undone, stay longer.",
+    since="0.1",
+    allowed=_ALLOWED,
+)
+QUARANTINE = declare(
+    "lakewright.quarantine.retention",
+    parse_span,
+    timedelta(days=7),
+    doc="How long files that a plan removed lie in quarantine before a purge takes them.",
+    since="0.1",
+    allowed=_ALLOWED,
+)

@@ -1,0 +1,205 @@
+"""Quarantine: files that a plan removes lie aside for a while, and can go back where they were.
+
+A list of what a plan moves is written before the first file moves, and goes after the last one is
+back or purged. Whatever was cut off is taken up again from the list: where a file lies says how far
+it came.
+"""
+
+import json
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakewright.lifecycle.plans.plan import Json, check_plan_id, decode, moment_of
+from lakewright.model.errors import AlreadyExists, Conflict, HistoryGone, NotFound
+from lakewright.model.logs import facts
+from lakewright.storage.paths import check_path
+from lakewright.storage.port import Storage
+from lakewright.storage.streams import map_bounded
+
+log = logging.getLogger(__name__)
+
+QUARANTINE_FOLDER = ".hoodie/.lakewright/quarantine"
+
+#: Files that are moved at the same time.
+_MOVES = 8
+#: Bytes that are compared at a time.
+_CHUNK = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """What a plan put aside: paths as they were, with their sizes, and until when they stay."""
+
+    plan: str
+    until: datetime
+    why: str
+    files: tuple[tuple[str, int], ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(size for _, size in self.files)
+
+    def to_json(self) -> str:
+        """Return it for programs; the list that is kept."""
+        value = {
+            "plan": self.plan,
+            "until": self.until.isoformat(),
+            "why": self.why,
+            "files": [[path, size] for path, size in self.files],
+        }
+        return json.dumps(value, ensure_ascii=False)
+
+
+def put_aside(
+    storage: Storage, plan: str, paths: Iterable[str], *, until: datetime, why: str
+) -> Quarantined:
+    """Move files into quarantine until a moment, and return what was moved.
+
+    Files that are not there are left out. A plan puts files aside once; called again after it was
+    cut off, it goes on with the list of then, whatever ``paths`` are.
+    """
+    found = held(storage, plan)
+    if found is None:
+        sizes = ((path, storage.stat(check_path(path))) for path in dict.fromkeys(paths))
+        files = tuple((path, stat.size) for path, stat in sizes if stat is not None)
+        found = Quarantined(plan, until, why, files)
+        if not storage.create(_list_path(plan), found.to_json().encode()):
+            raise Conflict(
+                f"another process puts files of the plan {plan} aside.",
+                next_step="Wait for it, and look what came of the plan.",
+                plan=plan,
+            )
+    _move_all(storage, ((path, _aside(plan, path), size) for path, size in found.files))
+    told = facts(plan=plan, files=len(found.files), bytes=found.bytes)
+    log.info("files put into quarantine", extra=told)
+    return found
+
+
+def put_back(storage: Storage, plan: str) -> Quarantined:
+    """Move the files of a plan back where they were, and return them.
+
+    ``NotFound`` where the plan has none in quarantine, ``HistoryGone`` where some were purged,
+    ``AlreadyExists`` where other files have taken their places: then nothing was moved.
+    """
+    found = _wanted(storage, plan)
+    for path, size in found.files:
+        aside, there = storage.stat(_aside(plan, path)), storage.stat(path)
+        if aside is None and there is None:
+            raise HistoryGone(
+                f"{path} is in quarantine no more.",
+                next_step="It was purged; restore it from a copy.",
+                plan=plan,
+                path=path,
+            )
+        taken = aside is not None and there is not None
+        if taken and not _same(storage, path, _aside(plan, path), size):
+            raise AlreadyExists(
+                f"{path} is another file now.",
+                next_step="Move it away first; the old one stays in quarantine.",
+                plan=plan,
+                path=path,
+            )
+    _move_all(storage, ((_aside(plan, path), path, size) for path, size in found.files))
+    storage.delete([_list_path(plan)])
+    log.info("files back from quarantine", extra=facts(plan=plan, files=len(found.files)))
+    return found
+
+
+def purge(storage: Storage, plan: str) -> Quarantined:
+    """Delete the files of a plan for good; what was not put aside yet stays where it lies."""
+    found = _wanted(storage, plan)
+    storage.delete([_aside(plan, path) for path, _ in found.files])
+    storage.delete([_list_path(plan)])
+    told = facts(plan=plan, files=len(found.files), bytes=found.bytes)
+    log.info("files purged from quarantine", extra=told)
+    return found
+
+
+def purge_ended(storage: Storage, now: datetime) -> tuple[Quarantined, ...]:
+    """Purge what has lain in quarantine for its time, and return it."""
+    ended = [one for one in list_quarantined(storage) if one.until <= now]
+    return tuple(purge(storage, one.plan) for one in ended)
+
+
+def list_quarantined(storage: Storage) -> Iterator[Quarantined]:
+    """Stream what lies in quarantine, by plan."""
+    names = sorted(file.path for file in storage.list(QUARANTINE_FOLDER, stats=False))
+    for path in names:
+        if path.endswith(".json"):
+            try:
+                yield decode(storage.read(path), path, _quarantined)
+            except NotFound:
+                continue  # purged since it was listed
+
+
+def held(storage: Storage, plan: str) -> Quarantined | None:
+    """Return what a plan has in quarantine; None where it has nothing."""
+    path = _list_path(plan)
+    try:
+        return decode(storage.read(path), path, _quarantined)
+    except NotFound:
+        return None
+
+
+def _wanted(storage: Storage, plan: str) -> Quarantined:
+    found = held(storage, plan)
+    if found is None:
+        raise NotFound(
+            f"the plan {plan} has no files in quarantine.",
+            next_step="They are back, or were purged.",
+            plan=plan,
+        )
+    return found
+
+
+def _move_all(storage: Storage, moves: Iterable[tuple[str, str, int]]) -> None:
+    def move(wanted: tuple[str, str, int]) -> None:
+        source, target, size = wanted
+        _move(storage, source, target, size)
+
+    for _ in map_bounded(move, moves, threads=_MOVES):
+        pass
+
+
+def _move(storage: Storage, source: str, target: str, size: int) -> None:
+    """Move a file; one that is there already, from a move that was cut off, is no error."""
+    try:
+        storage.move(source, target)
+    except NotFound:
+        if storage.stat(target) is None:
+            raise
+    except AlreadyExists:
+        # A store that copies and deletes was cut off between the two.
+        if not _same(storage, source, target, size):
+            raise
+        storage.delete([source])
+
+
+def _same(storage: Storage, one: str, other: str, size: int) -> bool:
+    """Whether two files hold the same bytes, of which there should be so many."""
+    stats = storage.stat(one), storage.stat(other)
+    if any(stat is None or stat.size != size for stat in stats):
+        return False
+    return all(
+        storage.read_range(one, start, _CHUNK) == storage.read_range(other, start, _CHUNK)
+        for start in range(0, size, _CHUNK)
+    )
+
+
+def _list_path(plan: str) -> str:
+    check_plan_id(plan)
+    return f"{QUARANTINE_FOLDER}/{plan}.json"
+
+
+def _aside(plan: str, path: str) -> str:
+    check_plan_id(plan)
+    return f"{QUARANTINE_FOLDER}/{plan}/{check_path(path)}"
+
+
+def _quarantined(value: Json) -> Quarantined:
+    check_plan_id(value["plan"])
+    files = tuple((check_path(path), int(size)) for path, size in value["files"])
+    return Quarantined(value["plan"], moment_of(value["until"]), str(value["why"]), files)
