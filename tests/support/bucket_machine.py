@@ -150,8 +150,10 @@ class BucketMachine(WriteMachine):
         change, _ = self._rescale(data, every=True)
         plan = self.table.buckets.plan_rescale(rules=rules_of(change.kind))
         self.upsert(data)
+        # A plan that moves nothing sets the rules alone: partitions that came since are pinned.
+        news = self._whole(change.kind) if plan.items else self._pinned(change.kind)
         try:
-            self._change("old plans applied", self._whole(change.kind), lambda t: plan.apply())
+            self._change("old plans applied", news, lambda t: plan.apply())
         except Conflict:
             DONE["old plans refused"] += 1
             self._look()
@@ -205,7 +207,9 @@ class BucketMachine(WriteMachine):
     # -------------------------------------------------------------------------------- changes
 
     def _set(self, data: st.DataObject) -> Change:
-        kind = self._drawn(data)
+        return self._pinned(self._drawn(data))
+
+    def _pinned(self, kind: Kind) -> Change:
         return Change(kind, dict(self.model.numbers), frozenset())
 
     def _rescale(
