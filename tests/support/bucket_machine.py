@@ -18,6 +18,7 @@ from lakewright.index.layout import layout_of
 from lakewright.model.errors import Conflict, HistoryGone, Invalid, LakewrightError, Unavailable
 from lakewright.storage.open import open_storage
 from lakewright.table.state import open_state
+from lakewright.timeline.access import TimelineAccess
 from support.faulty_storage import Crash, Fault, FaultyStorage
 from support.model_table import Kind, ModelTable, Place, counted
 from support.rescaling import check_law
@@ -150,8 +151,10 @@ class BucketMachine(WriteMachine):
         change, _ = self._rescale(data, every=True)
         plan = self.table.buckets.plan_rescale(rules=rules_of(change.kind))
         self.upsert(data)
+        # A plan that moves nothing sets the rules alone: partitions that came since are pinned.
+        news = self._whole(change.kind) if plan.items else self._pinned(change.kind)
         try:
-            self._change("old plans applied", self._whole(change.kind), lambda t: plan.apply())
+            self._change("old plans applied", news, lambda t: plan.apply())
         except Conflict:
             DONE["old plans refused"] += 1
             self._look()
@@ -188,7 +191,17 @@ class BucketMachine(WriteMachine):
             # Whatever was done of it: rows are as before, buckets by the law, before any mending.
             self._settle(change)
             self._look()
+            if what == "undo":
+                self._finish_rollbacks(change)
             self.sound = True
+
+    def _finish_rollbacks(self, change: Change) -> None:
+        """Whoever comes next ends a rollback that was begun: the rules may go back only then."""
+        state = open_state(open_storage(self.table.path))
+        with TimelineAccess(state.storage, state.config, {}).repaired():
+            pass
+        self._settle(change)
+        self._look()
 
     @precondition(lambda self: self.past)
     @rule(retain=st.integers(1, 3), archive=st.booleans())
@@ -205,7 +218,9 @@ class BucketMachine(WriteMachine):
     # -------------------------------------------------------------------------------- changes
 
     def _set(self, data: st.DataObject) -> Change:
-        kind = self._drawn(data)
+        return self._pinned(self._drawn(data))
+
+    def _pinned(self, kind: Kind) -> Change:
         return Change(kind, dict(self.model.numbers), frozenset())
 
     def _rescale(

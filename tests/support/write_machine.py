@@ -483,6 +483,8 @@ class WriteMachine(RuleBasedStateMachine):
             )
         finally:
             outage.over = True
+        # A write that had nothing to write is taken back, which may be what failed.
+        self.broken = self.broken or outage.made > outage.start
 
     @precondition(lambda self: self.shape.rules)
     @rule(data=st.data())

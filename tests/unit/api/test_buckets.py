@@ -87,3 +87,13 @@ def test_tables_without_buckets_say_so(tmp_path: Path) -> None:
     for key in ("hoodie.bucket.index.partition.expressions", "hoodie.bucket.index.num.buckets"):
         with pytest.raises(lw.Unsupported, match=r"buckets\.set"):
             plain.set_properties({key: "4"})
+
+
+def test_groups_whose_rows_are_all_deleted_become_one(tmp_path: Path) -> None:
+    table = lw.create_table(tmp_path / "t", schema="id bigint", key="id", buckets=4)
+    table.upsert([{"id": number} for number in range(20)])
+    table.delete([{"id": number} for number in range(20)])
+    assert table.buckets.plan_rescale(rules=1).apply().rows == 0
+    table.upsert([{"id": 7}])
+    assert table.scan().to_arrow().to_pylist() == [{"id": 7}]
+    assert table.buckets.check().ok

@@ -89,7 +89,6 @@ def set_rules(
         )
     warnings = check_rules(rules)
     store = HashingStore(state.storage)
-    _check_free(store, state.timeline, None)
     now = store.newest(state.timeline)
     if now is not None and now.rules == rules:
         return RulesSet(now.instant, rules, now.pins, warnings, changed=False)
@@ -101,6 +100,8 @@ def set_rules(
     ticket = committer.begin(Action.REPLACECOMMIT, _OPERATION)
     with abandoned_on_error(committer, ticket):
         view = committer.view(ticket) or state.refresh().timeline
+        # A rescale that died was taken back when this began; one that is left is under way.
+        _check_free(store, view, ticket.instant)
         setting = _Setting(store, ticket.instant, rules, layout.buckets)
         setting.look(view)
         extra = {**entries, SET_RULES: ticket.instant}
@@ -210,7 +211,7 @@ def _pins(partitions: list[str], now: BucketCounts, then: BucketCounts) -> dict[
     return {partition: has for partition, has, gets in both if has != gets}
 
 
-def _check_free(store: HashingStore, view: TimelineView, own: str | None) -> None:
+def _check_free(store: HashingStore, view: TimelineView, own: str) -> None:
     """Refuse while somebody else rescales: the numbers on disk are about to change."""
     for instant in view.pending():
         replaces = instant.action.completes_as is Action.REPLACECOMMIT

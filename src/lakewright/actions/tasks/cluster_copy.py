@@ -100,6 +100,8 @@ def _inputs(
 
 def _why_read(spec: ServiceSpec, inputs: Sequence[_Input]) -> str | None:
     """Say why row groups cannot be copied, or had better not be."""
+    if not inputs:
+        return "the files hold no rows"
     meta = META_COLUMNS if spec.config.populate_meta_fields else ()
     table = normalised(to_arrow_schema(spec.schema))
     columns = [*((name, pa.string()) for name in meta), *_columns(table)]
