@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from lakewright.format.hudi.metadata.commit import RESCALED
+from lakewright.format.hudi.metadata.restore import RestoreMetadata, encode_restore
 from lakewright.format.hudi.metadata.rollback import (
     InstantInfo,
     RollbackMetadata,
@@ -243,6 +244,35 @@ def test_a_write_that_is_rolled_back_gives_back_the_time_before(version: int) ->
     calls, _ = calls_of(table)
     assert "walk" not in {call.verb for call in calls}
     assert refreshed(table) == {A: (at(1), 1), B: (at(2), 2), C: (at(3), 3)}
+
+
+@VERSIONS
+def test_a_compaction_that_is_rolled_back_gives_back_the_size_before(version: int) -> None:
+    table = days(version, mor=True)
+    table.commit(4, {A: {log_name("g1", 1 if version == 6 else 4): b"12345"}})
+    compacted = base_name("g1", 5)
+    table.commit(5, {A: {compacted: b"1234"}}, action="commit", operation="COMPACT")
+    assert told(gather(table.state()))[A] == (at(4), 4)
+    rolled_back(table, 6, 5, "commit", {A: [compacted]})
+    assert refreshed(table)[A] == (at(4), 6)
+
+
+@VERSIONS
+def test_after_a_restore_the_table_is_listed(
+    version: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = days(version)
+    table.commit(4, {A: {base_name("g1", 4): b"four"}})
+    gather(table.state())
+    for file in list(table.storage.list(table.timeline)):
+        if file.path.rpartition("/")[2].startswith(at(4)):
+            table.storage.delete([file.path])
+    table.storage.delete([f"{A}/{base_name('g1', 4)}"])
+    table.instant(5, None, "restore", encode_restore(RestoreMetadata(at(5), 1, (at(4),))))
+    with caplog.at_level(logging.INFO):
+        assert told(gather(table.state()))[A] == (at(1), 1)
+    why = [record.facts["why"] for record in caplog.records if "continued" in record.message]  # type: ignore[attr-defined]
+    assert why == ["the table was restored"]
 
 
 @VERSIONS
