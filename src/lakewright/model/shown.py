@@ -1,5 +1,6 @@
 """Values that are looked at as lines of text: plans, and previews of what cannot be undone."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import islice
 
@@ -7,14 +8,14 @@ from itertools import islice
 SHOWN = 20
 
 
-class Shown:
+class Shown(ABC):
     """A value that tells itself in lines: a title, then its items."""
 
     __slots__ = ()
 
+    @abstractmethod
     def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
         """Stream the value as lines of text; ``limit`` items, None for all."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
