@@ -1,5 +1,6 @@
 """Shared by every test: fixture tables, one Spark session, hypothesis profiles, the skip policy."""
 
+import logging
 import os
 import shutil
 import sys
@@ -33,6 +34,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("spark"):
                 item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(autouse=True)
+def _log_as_it_was() -> Iterator[None]:
+    """Put the logger of the package back: the command line sets it for its whole process."""
+    logger = logging.getLogger("lakewright")
+    level, handlers = logger.level, list(logger.handlers)
+    yield
+    logger.setLevel(level)
+    logger.handlers[:] = handlers
 
 
 @pytest.fixture(scope="session")

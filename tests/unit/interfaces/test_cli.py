@@ -146,9 +146,6 @@ def test_the_log_can_be_json(orders: str, capsys: pytest.CaptureFixture[str]) ->
     from lakewright.interfaces.cli.logs import LogFormat, configure
 
     configure(1, LogFormat.json)
-    try:
-        logging.getLogger("lakewright.test").info("hello %s", "you", extra={"facts": {"n": 1}})
-    finally:
-        logging.getLogger("lakewright").handlers.clear()
+    logging.getLogger("lakewright.test").info("hello %s", "you", extra={"facts": {"n": 1}})
     line = json.loads(capsys.readouterr().err)
     assert (line["message"], line["n"], line["level"]) == ("hello you", 1, "INFO")
