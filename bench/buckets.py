@@ -11,13 +11,9 @@ puts the tables into ``docs/benchmarks.md``.
 
 import argparse
 import hashlib
-import json
-import os
-import re
 import resource
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -36,13 +32,12 @@ from lakewright.index.bucket_routing import route_to_buckets
 from lakewright.index.layout import layout_of
 from lakewright.storage.open import open_storage
 from lakewright.table.state import open_state
-from peers import peers
+from pages import put
+from peers import figures_of, peers
 from read_tables import SCHEMA
 from write_rows import write_rows
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- bench/buckets.py begin -->", "<!-- bench/buckets.py end -->"
 JARS = ("hudi-spark3.5-bundle_2.12-1.2.0.jar",)
 PARTS = ("lookup", "routing", "rescale")
 BUCKETS, ROWS_EACH = 64, 8
@@ -222,16 +217,8 @@ def rescale(options: argparse.Namespace) -> Iterator[str]:
     if python is None:
         yield "There was no environment with PySpark 3.5: rescaling was not measured."
         return
-    command = [python, str(Path(__file__).with_name("buckets_spark.py"))]
-    command += ["--folder", str(options.folder), "--rounds", str(options.rounds)]
-    command += ["--rows", str(options.rows), "--jars", *map(str, jars)]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK")}
-    paths = (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} failed")
-    found = json.loads(done.stdout.splitlines()[-1])
+    given = ["--folder", options.folder, "--rounds", options.rounds, "--rows", options.rows]
+    found = figures_of(python, "buckets_spark.py", [*given, "--jars", *jars])
     plain = found["figures"]["plain Spark"]
     yield (
         f"Rescale of {options.rows / 1e6:g}M rows in 20 partitions from 4 to 8 buckets, "
@@ -279,11 +266,7 @@ def main() -> None:
     page = "\n\n".join(sections)
     print(page)
     if options.write:
-        stored = PAGE.read_text()
-        if BEGIN not in stored:
-            stored += f"\n## Buckets\n\n{BEGIN}\n{END}\n"
-        pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
-        PAGE.write_text(pattern.sub(lambda _: f"{BEGIN}\n\n{page}\n\n{END}", stored))
+        put("buckets", page)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """The peers that run on Spark: where they are, and a session that has them loaded."""
 
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,6 +25,19 @@ def peers(names: Sequence[str]) -> tuple[str | None, list[Path]]:
     if python is None:
         print("PEERS LEFT OUT: no environment with PySpark 3.5", file=sys.stderr)
     return python, jars
+
+
+def figures_of(python: str, script: str, arguments: Sequence[object]) -> dict[str, Any]:
+    """Run a script of this folder in another interpreter; return the JSON of its last line."""
+    command = [python, str(Path(__file__).with_name(script)), *map(str, arguments)]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK")}
+    # Workers are woken by a function of a module in this folder.
+    paths = (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed")
+    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
 
 def session(

@@ -9,15 +9,9 @@ itself. ``--write`` puts the tables into ``docs/benchmarks.md``.
 """
 
 import argparse
-import json
-import os
-import platform
-import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +19,11 @@ import pyarrow.dataset as ds
 
 import lakewright as lw
 from interleaved import Timings, measure
-from peers import peers
+from pages import machine, put
+from peers import figures_of, peers
 from read_tables import SCHEMA, Tables, tables
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- bench/read.py begin -->", "<!-- bench/read.py end -->"
 JARS = ("hudi-spark3.5-bundle_2.12-1.2.0.jar", "iceberg-spark-runtime-3.5_2.12-1.11.0.jar")
 HUDI_FACTOR = 3.0
 
@@ -145,17 +138,9 @@ def local_rows(made: Tables, rounds: int) -> Iterator[Row]:
 
 def in_spark(python: str, options: argparse.Namespace, jars: list[Path]) -> dict[str, Any]:
     """Run the Spark part in another interpreter, and return its figures."""
-    command = [python, str(Path(__file__).with_name("read_spark.py"))]
-    command += ["--folder", str(options.folder), "--rounds", str(options.rounds)]
-    command += ["--files", str(options.files), "--rows", *map(str, options.rows)]
-    command += ["--only", *options.only]
-    if jars:
-        command += ["--jars", *map(str, jars)]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK")}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} failed")
-    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+    given = ["--folder", options.folder, "--rounds", options.rounds, "--files", options.files]
+    given += ["--rows", *options.rows, "--only", *options.only]
+    return figures_of(python, "read_spark.py", [*given, *(["--jars", *jars] if jars else [])])
 
 
 def table(rows: list[Row], reference: str) -> list[str]:
@@ -165,11 +150,7 @@ def table(rows: list[Row], reference: str) -> list[str]:
 
 
 def report(sections: list[tuple[str, list[str]]]) -> str:
-    cores = os.cpu_count()
-    text = [
-        f"Machine: {cores} cores, {platform.system()}, Python {platform.python_version()}, "
-        f"pyarrow {version('pyarrow')}. Seconds hold for that machine only; ratios travel better.",
-    ]
+    text = [machine()]
     for title, lines in sections:
         text += ["", f"### {title}", "", *lines]
     return "\n".join(text)
@@ -202,9 +183,7 @@ def main() -> None:
     text = report(sections)
     print(text)
     if options.write:
-        page = PAGE.read_text() if PAGE.exists() else f"# Benchmarks\n\n{BEGIN}\n{END}\n"
-        pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
-        PAGE.write_text(pattern.sub(lambda _: f"{BEGIN}\n\n{text}\n\n{END}", page))
+        put("read", text)
 
 
 if __name__ == "__main__":

@@ -9,21 +9,16 @@ tables into ``docs/benchmarks.md``.
 """
 
 import argparse
-import json
-import os
-import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import services_clean
 import services_cluster
-from peers import peers
+from pages import put
+from peers import figures_of, peers
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- bench/services.py begin -->", "<!-- bench/services.py end -->"
 JARS = ("hudi-spark3.5-bundle_2.12-1.2.0.jar", "iceberg-spark-runtime-3.5_2.12-1.11.0.jar")
 #: By part: the peer, and how many times faster ours must be.
 TARGETS = {"compaction": {"Hudi": 5.0, "Iceberg": 1.0}, "cleaning": {"Hudi": 5.0}}
@@ -34,19 +29,9 @@ CLUSTERING = "clustering"
 
 def in_spark(python: str, options: argparse.Namespace, jars: list[Path]) -> dict[str, Any]:
     """Run the Spark part in another interpreter, and return its figures."""
-    command = [python, str(Path(__file__).with_name("services_spark.py"))]
-    command += ["--folder", str(options.folder), "--rounds", str(options.rounds)]
     parts = [part for part in options.only if part != CLUSTERING]
-    command += ["--rows", *map(str, options.rows), "--only", *parts]
-    command += ["--jars", *map(str, jars)]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK")}
-    # Workers are woken by a function of a module in this folder.
-    paths = (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} failed")
-    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+    given = ["--folder", options.folder, "--rounds", options.rounds, "--rows", *options.rows]
+    return figures_of(python, "services_spark.py", [*given, "--only", *parts, "--jars", *jars])
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
@@ -98,9 +83,7 @@ def main() -> None:
     page = "\n".join([*lines(found), "", *judge(found), "", *alone])
     print(page)
     if options.write:
-        stored = PAGE.read_text()
-        pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
-        PAGE.write_text(pattern.sub(lambda _: f"{BEGIN}\n\n{page}\n\n{END}", stored))
+        put("services", page)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What the retention of partitions costs on a table with very many of them.
 
-    ./dev bench ttl --partitions 100000 --files 10 --json ttl.json
+    ./dev bench ttl --partitions 100000 --files 10 [--write]
 
 Builds a table of empty base files as ``bench/listing.py`` does, and measures, part by part:
 
@@ -8,12 +8,17 @@ Builds a table of empty base files as ``bench/listing.py`` does, and measures, p
   the same tree; the promise is a factor of two at most;
 - ``refresh``: bringing them up to date after commits that wrote to a few partitions each; the
   promise is two seconds after a hundred commits;
-- ``memory``: the most that a process holds that does either, beside what it holds before.
+- ``plan``: a plan over statistics that are up to date, of which the part that drops most is that
+  every partition has expired; the promise is one second;
+- ``memory``: the most that a process holds that does any of these, beside what it holds before;
+- ``hudi``: the same retention on 2,000 partitions by real Hudi's ``run_ttl`` and by ours, planned,
+  pinned and applied, on Spark 3.5 by turns.
 
 Each part is a function of ``Bench`` that returns figures; ``PARTS`` names them.
 """
 
 import argparse
+import datetime as dt
 import json
 import os
 import shutil
@@ -21,29 +26,41 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import lakewright as lw
 from lakewright.format.hudi.metadata.commit import (
     CommitMetadata,
     WriteStat,
     decode_commit,
     encode_commit,
 )
+from lakewright.lifecycle.plans.plan import Plan
+from lakewright.lifecycle.ttl.options import DAYS
 from lakewright.lifecycle.ttl.statistics import PartitionStats, gather, verify
 from lakewright.lifecycle.ttl.statistics_store import STATISTICS_FOLDER
 from lakewright.storage.open import open_storage
 from lakewright.table.state import TableState, open_state
 from listing import SCHEMA, bare_walk, build
+from pages import put
+from peers import figures_of, peers
 from steps import Step, by_turns
 
 #: The commits of the refresh come after those of the tree.
 _DAY = "20261116"
 #: Bytes of every file that they write.
 _WRITTEN = 100
+#: Clocks by which nothing of the tree has expired, and everything has.
+SOON = dt.datetime(2026, 11, 17, tzinfo=dt.UTC)
+LATE = dt.datetime(2027, 11, 17, tzinfo=dt.UTC)
+#: What is done by processes whose memory is looked at.
+HELD = ("refresh", "plan", "first")
+JARS = ("hudi-spark3.5-bundle_2.12-1.2.0.jar",)
+PEER_PARTITIONS = 2_000
 
 
 @dataclass(frozen=True)
@@ -173,12 +190,49 @@ def refresh(bench: Bench) -> dict[str, Any]:
     return {**figures, "commits": bench.commits, "touched": len(touched), "file_bytes": size}
 
 
+def plan(bench: Bench) -> dict[str, Any]:
+    """Planning over statistics that are up to date: nothing has expired, and everything has."""
+    assert bench.written
+    gather(bench.state)
+    found: list[Plan] = []
+
+    def planned(now: dt.datetime) -> Step:
+        def run() -> None:
+            found[:] = [planned_at(bench.root, now)]
+
+        return Step(lambda: None, run, lambda: None)
+
+    none, everything = planned(SOON), planned(LATE)
+    figures: dict[str, Any] = by_turns({"nothing expired": none}, bench.rounds)
+    figures |= by_turns({"all expired": everything}, bench.rounds)
+    return {**figures, "items": len(found[0].items), "left": found[0].skipped[-1].reason}
+
+
+def planned_at(root: Path, now: dt.datetime) -> Plan:
+    """Plan by a policy for the whole table."""
+    return lw.open_table(root).ttl.preview(now, options={DAYS.key: "30"})
+
+
+def hudi(bench: Bench) -> dict[str, Any]:
+    """The same retention by real Hudi and by ours, on a table of fewer partitions."""
+    python, jars = peers(JARS)
+    if python is None or not jars:
+        return {}
+    folder = Path(tempfile.mkdtemp(prefix="ttl-hudi-"))
+    try:
+        given = ["--folder", folder, "--partitions", PEER_PARTITIONS, "--rounds", bench.rounds]
+        found = figures_of(python, "ttl_spark.py", [*given, "--jars", *jars])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return {**found["figures"], "spark": found["spark"]}
+
+
 def memory(bench: Bench) -> dict[str, Any]:
     """What a process holds when the table is open, and the most when it has its statistics."""
     assert bench.written
     forget_newest(bench.root)
     found = {}
-    for name in ("refresh", "first"):
+    for name in HELD:
         done = subprocess.run(
             [sys.executable, __file__, "--tree", str(bench.root), "--held-by", name],
             check=True,
@@ -193,8 +247,11 @@ def held_by(root: Path, name: str) -> dict[str, int]:
     """Gather in this process; return its memory before, and the most of it, in bytes."""
     state = open_state(open_storage(str(root)))
     before = _most()
-    kept = gather(state, rebuild=name == "first")
-    return {"before": before, "most": _most()} if kept.partitions else {}
+    if name == "plan":
+        planned_at(root, LATE)
+    else:
+        gather(state, rebuild=name == "first")
+    return {"before": before, "most": _most()}
 
 
 def _most() -> int:
@@ -206,8 +263,60 @@ def _most() -> int:
 PARTS: Mapping[str, Callable[[Bench], dict[str, Any]]] = {
     "first": first,
     "refresh": refresh,
+    "plan": plan,
     "memory": memory,
+    "hudi": hudi,
 }
+
+
+def lines(about: Mapping[str, int], found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Turn figures into the text of the page."""
+    yield f"{about['partitions']:,} partitions, {about['files']:,} files:"
+    yield ""
+    yield "| what | wall s | CPU s | wall, range |"
+    yield "| --- | --- | --- | --- |"
+    for part in ("first", "refresh", "plan"):
+        for name, figure in found.get(part, {}).items():
+            if isinstance(figure, dict):
+                yield _row(f"{TITLES[part]}: {name}", figure)
+    yield ""
+    if "first" in found:
+        ratio = found["first"]["ratio"]
+        yield f"- {_met(ratio <= 2)}: first statistics take {ratio:.2f} times a bare walk (2)"
+    if "refresh" in found:
+        took, commits = found["refresh"]["refresh"]["wall"], found["refresh"]["commits"]
+        yield f"- {_met(took < 2)}: a refresh after {commits} commits takes {took:.2f} s (under 2)"
+    for name, figure in found.get("plan", {}).items():
+        if isinstance(figure, dict):
+            yield f"- {_met(figure['wall'] < 1)}: a plan, {name}, takes {figure['wall']:.2f} s (1)"
+    for name, held in found.get("memory", {}).items():
+        grown = (held["most"] - held["before"]) / 1e6
+        yield f"- memory of a process: {name} adds {grown:.0f} MB to {held['before'] / 1e6:.0f} MB"
+    peer = found.get("hudi", {})
+    if peer:
+        yield ""
+        yield f"{PEER_PARTITIONS:,} partitions dropped on Spark {peer['spark']}, 30 days retained:"
+        yield ""
+        yield "| what | wall s | CPU s | wall, range |"
+        yield "| --- | --- | --- | --- |"
+        yield _row("ours: planned, kept, pinned, applied", peer["ours"])
+        yield _row("Hudi's `run_ttl`", peer["Hudi"])
+        yield ""
+        yield f"- {peer['Hudi']['wall'] / peer['ours']['wall']:.1f} times as fast as Hudi"
+
+
+TITLES = {"first": "first statistics", "refresh": "refresh", "plan": "plan"}
+
+
+def _row(what: str, figure: Mapping[str, Any]) -> str:
+    return (
+        f"| {what} | {figure['wall']:.2f} | {figure['cpu']:.2f} | "
+        f"{figure['least']:.2f} to {figure['most']:.2f} |"
+    )
+
+
+def _met(good: bool) -> str:
+    return "met" if good else "MISSED"
 
 
 def show(found: Mapping[str, Mapping[str, Any]]) -> None:
@@ -235,8 +344,9 @@ def main() -> None:
     options.add_argument("--touched", type=int, default=10, help="partitions per commit")
     options.add_argument("--parts", default=",".join(PARTS))
     options.add_argument("--tree", type=Path, help="use (or build) the tree here and keep it")
-    options.add_argument("--held-by", choices=("first", "refresh"), help=argparse.SUPPRESS)
+    options.add_argument("--held-by", choices=HELD, help=argparse.SUPPRESS)
     options.add_argument("--json", type=Path, help="write the figures here")
+    options.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     given = options.parse_args()
     if given.held_by:
         print(json.dumps(held_by(given.tree, given.held_by)))
@@ -249,6 +359,9 @@ def main() -> None:
             print(f"built {made} files in {given.partitions} partitions")
         found = {name: PARTS[name](bench) for name in given.parts.split(",")}
         show(found)
+        if given.write:
+            files = found.get("first", {}).get("files", 0)
+            put("ttl", "\n".join(lines({"partitions": given.partitions, "files": files}, found)))
         if given.json:
             about = {"partitions": given.partitions, "cores": os.cpu_count()}
             given.json.write_text(json.dumps({"about": about, **found}, indent=2) + "\n")

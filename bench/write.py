@@ -11,15 +11,11 @@ Memory is that of a process that runs one variant alone (see ``write_spark.memor
 """
 
 import argparse
-import json
 import os
-import platform
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +26,14 @@ import pyarrow.parquet as pq
 import lakewright as lw
 from interleaved import Sum
 from lakewright.format.arrow.schema import to_arrow_schema
-from peers import peers
+from pages import machine, put
+from peers import figures_of, peers
 from read_tables import BUCKETS, SCHEMA
 from steps import Step, by_turns
 from write_rows import Rows, tiny_batch, write_rows
 from write_targets import judge_local, judge_memory, judge_spark
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- bench/write.py begin -->", "<!-- bench/write.py end -->"
 JARS = (
     "hudi-spark3.5-bundle_2.12-1.2.0.jar",
     "iceberg-spark-runtime-3.5_2.12-1.11.0.jar",
@@ -188,18 +183,13 @@ def in_spark(
     python: str, options: argparse.Namespace, jars: list[Path], memory: str | None = None
 ) -> dict[str, Any]:
     """Run the Spark part in another interpreter, and return its figures."""
-    command = [python, str(Path(__file__).with_name("write_spark.py"))]
-    command += ["--folder", str(options.folder), "--rounds", str(options.rounds)]
-    command += ["--commits", str(options.commits), "--rows", *map(str, options.rows)]
+    given = ["--folder", options.folder, "--rounds", options.rounds]
+    given += ["--commits", options.commits, "--rows", *options.rows]
     if jars:
-        command += ["--jars", *map(str, jars)]
+        given += ["--jars", *jars]
     if memory is not None:
-        command += ["--memory", memory]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK")}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} failed")
-    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+        given += ["--memory", memory]
+    return figures_of(python, "write_spark.py", given)
 
 
 def lines(found: dict[str, Any], reference: str) -> Iterator[str]:
@@ -265,11 +255,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     options = parser.parse_args()
     options.folder = options.folder.absolute()
-    text = [
-        f"Machine: {os.cpu_count()} cores, {platform.system()}, "
-        f"Python {platform.python_version()}, pyarrow {version('pyarrow')}. Seconds hold for that "
-        "machine only; ratios travel better.",
-    ]
+    text = [machine()]
     python, jars = peers(JARS)
     alone: dict[str, Any] = {}
     if "local" in options.only:
@@ -293,9 +279,7 @@ def main() -> None:
     page = "\n".join(text)
     print(page)
     if options.write:
-        stored = PAGE.read_text()
-        pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
-        PAGE.write_text(pattern.sub(lambda _: f"{BEGIN}\n\n{page}\n\n{END}", stored))
+        put("write", page)
 
 
 if __name__ == "__main__":

@@ -275,6 +275,22 @@ class Demo:
         query = writer.trigger(availableNow=True).start(copy.path)
         expect("the stream ends", query.awaitTermination(900), True)
 
+    def retain(self) -> None:
+        """Let the oldest day go, and bring it back."""
+        step(
+            "Keep two days, look at the plan, apply it, take it back",
+            'orders.ttl.add("/", "KEEP_BY_COUNT", 2); plan = orders.ttl.plan(); plan.apply(); '
+            "plan.undo()",
+        )
+        console.print(str(self.table.ttl.add("/", "KEEP_BY_COUNT", 2)), highlight=False)
+        plan = self.table.ttl.plan()
+        console.print(str(plan), highlight=False, soft_wrap=True)
+        console.print(next(plan.apply().lines(0)), highlight=False, soft_wrap=True)
+        left = {key: row for key, row in self.wanted.items() if row["dt"] != min(DAYS)}
+        expect("two days", by_id(self.table.scan().to_arrow()), dict(sorted(left.items())))
+        console.print(next(plan.undo().lines(0)), highlight=False, soft_wrap=True)
+        self.check()
+
     def end(self) -> None:
         """Look the table over."""
         step("Is it sound?", "orders.fsck(deep=True)")
@@ -305,6 +321,7 @@ def main() -> None:
                 demo.read,
                 demo.travel,
                 demo.stream,
+                demo.retain,
                 demo.end,
             ):
                 part()

@@ -187,11 +187,7 @@ class ServiceMachine(WriteMachine):
         add_pin(open_storage(self.table.path), pin)
         DONE["pins"] += 1
 
-    # In version 6 the name of a log does not tell its write: a reader that listed the log of a dead
-    # write cannot finish once the write is taken back.
-    @precondition(
-        lambda self: self.past and not (self.broken and self.kind.mor and self.kind.version == 6)
-    )
+    @precondition(lambda self: self.past)
     @rule()
     def open_a_reader(self) -> None:
         newest = max(i.requested for i in self.table.timeline.data())

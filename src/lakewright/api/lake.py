@@ -1,7 +1,7 @@
 """Lake: a catalog and the tables in it."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ from lakewright.api.creating import CreateOptions, plan_table
 from lakewright.api.table import Table
 from lakewright.catalog.filesystem import parse_table_name
 from lakewright.catalog.port import Catalog
+from lakewright.lifecycle.plans.records import PlanRecord
 from lakewright.model.errors import AlreadyExists, Unsupported
 
 if TYPE_CHECKING:
@@ -98,6 +99,11 @@ class Lake:
     def drop_table(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
         """Forget a table; with ``cascade`` its data and metadata are deleted too."""
         self._catalog.drop_table(parse_table_name(name), cascade=cascade, if_exists=if_exists)
+
+    def plans(self) -> Iterator[PlanRecord]:
+        """Stream the plans of all tables with what came of them, table by table, newest first."""
+        for name in self.tables():
+            yield from self.table(name).plans()
 
     def databases(self) -> list[str]:
         """Return the names of all databases, in order."""

@@ -11,6 +11,7 @@ from lakewright.actions.services.runner import Charge, look_after, run_services
 from lakewright.api.lake import Lake
 from lakewright.api.opening import open_table
 from lakewright.api.table import Table
+from lakewright.lifecycle.tending import ALL_DUTIES
 from lakewright.model.errors import Invalid
 from lakewright.model.services import ServiceRun
 
@@ -50,7 +51,9 @@ class ServicesRunner:
         With ``dry_run`` it is what would be done now, each service by itself; nothing is.
         """
         charges = self._charges()
-        return tuple(told for charge in charges for told in look_after(charge, dry_run=dry_run))
+        return tuple(
+            told for charge in charges for told in look_after(charge, ALL_DUTIES, dry_run=dry_run)
+        )
 
     def run(
         self,
@@ -66,7 +69,9 @@ class ServicesRunner:
         ``dry_run`` it hears what would be done.
         """
         seconds, told = _seconds(every), tell or _unheard
-        run_services(self._charges, seconds, told, self._stop, rounds=rounds, dry_run=dry_run)
+        run_services(
+            self._charges, ALL_DUTIES, seconds, told, self._stop, rounds=rounds, dry_run=dry_run
+        )
 
     def stop(self) -> None:
         """End ``run`` after the service that is under way; any thread may ask."""

@@ -28,6 +28,7 @@ from lakewright.actions.services.views import (
     savepoints,
 )
 from lakewright.api.maintaining import Maintainable, Options
+from lakewright.lifecycle.tending import ALL_DUTIES
 from lakewright.model.instant import Instant
 from lakewright.model.services import Service, ServiceRun
 from lakewright.table.state import open_state
@@ -51,7 +52,7 @@ class Serviceable(Maintainable):
         ``lakewright.services`` says which services. Nothing is raised: the answer tells what was
         done, and what not and why; with ``dry_run``, what would be done, each by itself.
         """
-        return tuple(look_after(self.charge(options), dry_run=dry_run))
+        return tuple(look_after(self.charge(options), ALL_DUTIES, dry_run=dry_run))
 
     def charge(self, options: Options | None = None) -> Charge:
         """Return the table as a services runner takes it; nothing is looked at yet."""
@@ -113,7 +114,7 @@ class Serviceable(Maintainable):
         """Say what ``savepoint`` would keep; nothing is written."""
         with self._servicing(options) as work:
             chosen = None if instant is None else _text(instant)
-            return plan_savepoint(work, chosen, note, _user() if by is None else by)
+            return plan_savepoint(work, chosen, note, user_name() if by is None else by)
 
     def savepoint(
         self,
@@ -126,7 +127,7 @@ class Serviceable(Maintainable):
         """Keep the files of a write, the newest by default, whatever is cleaned from now on."""
         with self._servicing(options) as work:
             chosen = None if instant is None else _text(instant)
-            return savepoint(work, chosen, note, _user() if by is None else by)
+            return savepoint(work, chosen, note, user_name() if by is None else by)
 
     def plan_delete_savepoint(
         self, instant: InstantLike, *, options: Options | None = None
@@ -165,7 +166,8 @@ def _text(instant: InstantLike) -> str:
     return instant.requested if isinstance(instant, Instant) else instant
 
 
-def _user() -> str:
+def user_name() -> str:
+    """Return who runs this process; empty where nobody can say."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

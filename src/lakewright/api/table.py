@@ -10,10 +10,10 @@ import pyarrow as pa
 from lakewright.actions.fsck import FsckReport, fsck
 from lakewright.actions.scan import ScanRequest
 from lakewright.api.altering import Alterable
-from lakewright.api.buckets import Bucketed
 from lakewright.api.rowlevel import Editable
 from lakewright.api.scan import Scan
 from lakewright.api.streaming import Streaming
+from lakewright.api.ttl import Retained
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.model.errors import Invalid
 from lakewright.model.expression.nodes import Expression
@@ -35,7 +35,7 @@ _MODES = {
 }
 
 
-class Table(Editable, Alterable, Streaming, Bucketed):
+class Table(Editable, Alterable, Streaming, Retained):
     """One table. Every call looks at the table anew, so that it sees what others wrote meanwhile.
 
     What must not move while it is used (a ``Scan``, a ``TimelineView``) is pinned when it is made.

@@ -14,6 +14,7 @@ from lakewright.actions.write.request import WriteRequest
 from lakewright.api.engines import choose_engine
 from lakewright.api.keys import key_rows
 from lakewright.api.progress import task_watcher, watch
+from lakewright.lifecycle.tending import wishes_after_write
 from lakewright.model.errors import Invalid
 from lakewright.model.expression.nodes import Expression
 from lakewright.model.instant import is_instant_time, parse_point_in_time
@@ -186,7 +187,9 @@ class Writable:
             state, rows, request, session=self._spark, makes=spark, told=task_watcher(progress)
         )
         committer = StorageCommitter(state.storage, state.config, options)
-        return write_and_serve(self._name, state, executor, given, request, committer, progress)
+        return write_and_serve(
+            self._name, state, executor, given, request, committer, progress, wishes_after_write
+        )
 
 
 def _instant(value: str | dt.datetime | None, zone: dt.tzinfo) -> str | None:

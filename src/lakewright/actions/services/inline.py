@@ -4,10 +4,10 @@ They come after the commit: what goes wrong with them is told, and never makes t
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from lakewright.actions.executor import Executor
 from lakewright.actions.services.clean_options import GRACE
@@ -28,6 +28,9 @@ from lakewright.timeline.storage_committer import StorageCommitter
 from lakewright.timeline.storage_upkeep import StorageUpkeep
 
 log = logging.getLogger(__name__)
+
+#: Says what a write with some settings does after its commit, where it is due.
+Wishes: TypeAlias = Callable[[Mapping[str, str]], tuple[Wish, ...]]
 
 #: For how long a cleaning that nobody called leaves what readers may be at.
 UNASKED_GRACE = "15m"
@@ -141,12 +144,13 @@ def write_and_serve(
     request: WriteRequest[R],
     committer: Committer,
     progress: Progress,
+    wishes: Wishes,
 ) -> WriteResult:
-    """Carry out a write, as ``write`` does, and the services that are due after it."""
+    """Carry out a write, as ``write`` does, and what is wished for and due after it."""
     options = write_options(state, request)
-    inline_wishes(options)  # what they cannot mean is refused before anything is written
+    wishes(options)  # what they cannot mean is refused before anything is written
     result = write(state, executor, rows, request, committer, progress)
-    return serve_after(name, state, executor, options, progress, result)
+    return serve_after(name, state, executor, options, progress, result, wishes)
 
 
 def serve_after(
@@ -156,13 +160,14 @@ def serve_after(
     options: Mapping[str, str],
     progress: Progress,
     result: WriteResult,
+    wishes: Wishes,
 ) -> WriteResult:
-    """Run the services that are due after a write, and tell of them in its result."""
+    """Do what is wished for and due after a write, and tell of it in its result."""
     if result.instant is None:
         return result
     try:
-        wishes = inline_wishes(options)
-        if not wishes:
+        wanted = wishes(options)
+        if not wanted:
             return result
         settings = with_grace(options)
 
@@ -182,7 +187,7 @@ def serve_after(
             finally:
                 progress.close()
 
-        told = tuple(run for run in Tending(name, opened, wishes).run() if _is_told(run))
+        told = tuple(run for run in Tending(name, opened, wanted).run() if _is_told(run))
     except Exception as error:
         log.warning("services after a write failed", exc_info=error, extra=facts(table=name))
         told = (ServiceRun(name, None, Outcome.FAILED, f"{type(error).__name__}: {error}"),)

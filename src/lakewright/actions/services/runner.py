@@ -3,10 +3,10 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lakewright.actions.services.duties import DUTIES
+from lakewright.actions.services.duties import Duty
 from lakewright.actions.services.tending import Opened, Tending, Wish
 from lakewright.model.logs import facts
 from lakewright.model.options import declare, parse_names
@@ -39,7 +39,7 @@ def _name(service: Service) -> str:
     return service.value.replace(" ", "-")
 
 
-_NAMES = {_name(duty.service): duty.service for duty in DUTIES}
+_NAMES = {_name(service): service for service in Service}
 
 RUNS = declare(
     "lakewright.services",
@@ -61,11 +61,16 @@ class Charge:
 
 
 def look_after(
-    charge: Charge, is_over: Callable[[], bool] = lambda: False, *, dry_run: bool = False
+    charge: Charge,
+    duties: Sequence[Duty],
+    is_over: Callable[[], bool] = lambda: False,
+    *,
+    dry_run: bool = False,
 ) -> Iterator[ServiceRun]:
     """Do for one table what waits and what is due; stream what was done, and what not and why.
 
-    Which services is told by ``lakewright.services`` in its settings. Errors are told, not raised.
+    Which of the ``duties`` is told by ``lakewright.services`` in its settings, their order is
+    kept. Errors are told, not raised.
     With ``dry_run`` it is told what would be done, and nothing is.
     """
     try:
@@ -78,13 +83,14 @@ def look_after(
         yield ServiceRun(charge.name, None, Outcome.FAILED, f"{type(error).__name__}: {error}")
         return
     # In the order of the duties, whatever the order of the names: each leaves less for the next.
-    wishes = [Wish(duty) for duty in DUTIES if duty.service in wanted]
+    wishes = [Wish(duty) for duty in duties if duty.service in wanted]
     tending = Tending(charge.name, charge.open, wishes, takes_over=True, is_over=is_over)
     yield from tending.preview() if dry_run else tending.run()
 
 
 def run_services(
     charges: Callable[[], Iterable[Charge]],
+    duties: Sequence[Duty],
     every: float,
     tell: Callable[[ServiceRun], None],
     stop: threading.Event,
@@ -100,7 +106,7 @@ def run_services(
     done = 0
     while not stop.is_set():
         begun = time.monotonic()
-        for told in _round(charges, stop, dry_run):
+        for told in _round(charges, duties, stop, dry_run):
             tell(told)
         done += 1
         if rounds is not None and done >= rounds:
@@ -109,7 +115,10 @@ def run_services(
 
 
 def _round(
-    charges: Callable[[], Iterable[Charge]], stop: threading.Event, dry_run: bool
+    charges: Callable[[], Iterable[Charge]],
+    duties: Sequence[Duty],
+    stop: threading.Event,
+    dry_run: bool,
 ) -> Iterator[ServiceRun]:
     try:
         found = list(charges())
@@ -120,4 +129,4 @@ def _round(
     for charge in found:
         if stop.is_set():
             return
-        yield from look_after(charge, stop.is_set, dry_run=dry_run)
+        yield from look_after(charge, duties, stop.is_set, dry_run=dry_run)

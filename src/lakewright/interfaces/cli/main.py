@@ -17,7 +17,9 @@ from lakewright.interfaces.cli import (
     served,
     services,
     sql,
+    table_plans,
     tables,
+    ttl,
     upgrades,
 )
 from lakewright.interfaces.cli.logs import LogFormat, configure
@@ -48,6 +50,8 @@ app.command("rollback")(going_back.rollback)
 app.command("restore")(going_back.restore)
 app.add_typer(going_back.app, name="savepoint")
 app.add_typer(buckets.app, name="buckets")
+app.add_typer(ttl.app, name="ttl")
+app.add_typer(table_plans.app, name="plans")
 runner.app.command("list")(served.list_)
 app.add_typer(runner.app, name="services")
 app.command("sql")(sql.sql)

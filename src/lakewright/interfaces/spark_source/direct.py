@@ -16,6 +16,7 @@ from lakewright.actions.write.overwrite import outcome_of
 from lakewright.actions.write.progress import Silence
 from lakewright.engine.local.executor import LocalExecutor
 from lakewright.interfaces.spark_source.messages import FilesMessage, all_said, attempt
+from lakewright.lifecycle.tending import wishes_after_write
 from lakewright.timeline.heartbeats import beat
 from lakewright.timeline.pulse import Pulse
 from lakewright.timeline.storage_committer import StorageCommitter
@@ -52,7 +53,8 @@ class DirectWriter(DataSourceArrowWriter):
         state = begun.state
         options = {**state.storage.options, **state.config.properties, **self._settings}
         executor = LocalExecutor(options)
-        serve_after(state.config.name, state, executor, options, Silence(), result)
+        name = state.config.name
+        serve_after(name, state, executor, options, Silence(), result, wishes_after_write)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Take the write back, unless it took effect or may have: Spark aborts then, too."""

@@ -17,6 +17,7 @@ from lakewright.actions.write.staging import (
 )
 from lakewright.engine.local.executor import LocalExecutor
 from lakewright.interfaces.spark_source.write_options import WriteOptions
+from lakewright.lifecycle.tending import wishes_after_write
 from lakewright.model.errors import LakewrightError
 from lakewright.model.logs import facts
 from lakewright.model.writing import WriteResult
@@ -40,7 +41,9 @@ def merge_staged(
     committer = StorageCommitter(storage, state.config, request.options)
     executor = LocalExecutor(request.options)
     name = state.config.name
-    return write_and_serve(name, state, executor, rows, request, committer, Silence())
+    return write_and_serve(
+        name, state, executor, rows, request, committer, Silence(), wishes_after_write
+    )
 
 
 def forget_staged(storage: Storage, folder: str) -> None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pyspark.sql.datasource import DataSourceWriter
 from pyspark.sql.types import StructType
 
-from lakewright.actions.services.inline import inline_wishes
 from lakewright.actions.tasks.write_settings import SortMode, WriteSettings
 from lakewright.actions.write.admission import admit
 from lakewright.actions.write.begun import begin_write
@@ -17,6 +16,7 @@ from lakewright.index.layout import IndexLayout
 from lakewright.interfaces.spark_source.direct import DirectWriter
 from lakewright.interfaces.spark_source.staged import StagedWriter
 from lakewright.interfaces.spark_source.write_options import WriteOptions
+from lakewright.lifecycle.tending import wishes_after_write
 from lakewright.model.schema import META_COLUMNS, Struct
 from lakewright.model.writing import Operation
 from lakewright.table.evolution import stored_schema, written_schema
@@ -35,7 +35,7 @@ def open_writer(options: WriteOptions, schema: StructType) -> DataSourceWriter:
     layout, target = check_table(state, request, schema)
     wanted = write_options(state, request)
     settings = WriteSettings.of(wanted)
-    inline_wishes(wanted)  # what they cannot mean is refused before anything is begun
+    wishes_after_write(wanted)  # what they cannot mean is refused before anything is begun
     if target is None or not _divides_freely(layout, settings, request):
         return StagedWriter(options)
     committer = StorageCommitter(state.storage, state.config, options.settings)

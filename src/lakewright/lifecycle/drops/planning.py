@@ -1,11 +1,12 @@
 """Plans that drop partitions: made from paths and reasons, whoever chose them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.drops.held import mark_of, planned_services, slices_of
 from lakewright.lifecycle.plans.plan import Plan, PlanBase, PlanItem, Skipped, new_plan_id
+from lakewright.model.files import FileSlice
 
 #: The kind of plans that name the partitions to drop.
 DELETE_PARTITIONS = "delete-partitions"
@@ -25,20 +26,22 @@ def plan_drop(
     looked_at: Iterable[str] = (),
     skipped: Iterable[Skipped] = (),
     facts: Mapping[str, Mapping[str, str]] | None = None,
+    held: Mapping[str, Sequence[FileSlice]] | None = None,
 ) -> Plan:
     """Plan to drop partitions, each for its reason; nothing is changed, and nothing kept yet.
 
     What holds no rows is left out, and so is what a service is planned on. ``looked_at`` are
     texts by which the plan was made, and by whose change it is stale; ``facts`` are more values of
-    items, by partition.
+    items, by partition. ``held`` are the live slices of the partitions where the caller has just
+    listed them; otherwise the table is looked at anew.
     """
-    state = work.state.refresh()
+    state = work.state if held is not None else work.state.refresh()
     now = datetime.now(UTC)
     busy = planned_services(state.timeline)
-    held = slices_of(state, list(reasons))
+    found = slices_of(state, list(reasons)) if held is None else held
     items, left = [], list(skipped)
     for path, reason in reasons.items():
-        slices = held.get(path, ())
+        slices = found.get(path, ())
         if not slices:
             left.append(Skipped(path, EMPTY))
         elif path in busy:

@@ -131,6 +131,13 @@ class Levels:
         """Return what the path says at each level, not decoded; None where it has others."""
         return self._hive(path) if self.hive_style else self._plain(path)
 
+    def order(self, path: str) -> tuple[Key, ...]:
+        """Return the typed values of a path, by which partitions compare; none for a stray one."""
+        cut = self.cut(path) or ()
+        return tuple(
+            level.key(self.decode(text)) for level, text in zip(self.levels, cut, strict=False)
+        )
+
     def decode(self, text: str) -> str:
         """Turn a part of a path into the text of its value."""
         return unescape_segment(text) if self.url_encode else text

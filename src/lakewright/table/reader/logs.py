@@ -23,6 +23,7 @@ from lakewright.table.merge.winners import BlockEntries, Flags
 from lakewright.table.reader.keys import delete_keys, record_keys
 from lakewright.table.reader.names import FileNames
 from lakewright.table.reader.source import SliceSource
+from lakewright.table.reader.taken_back import was_taken_back
 
 LOG_MEMORY = declare(
     "lakewright.read.log-memory",
@@ -106,6 +107,14 @@ class SliceLogs:
         return blocks
 
     def _scan(self, log: LogFile) -> Sequence[LogBlock]:
+        try:
+            return self._scan_file(log)
+        except NotFound:
+            if not was_taken_back(self._storage, self._config, log, self._source.seen):
+                raise
+            return ()
+
+    def _scan_file(self, log: LogFile) -> Sequence[LogBlock]:
         size = log.size
         if size < 0:
             stat = self._storage.stat(log.path)

@@ -15,6 +15,7 @@ _MODULES = (
     "going_back",
     "upgrading",
     "buckets",
+    "ttl",
 )
 
 

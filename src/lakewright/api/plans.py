@@ -1,0 +1,160 @@
+"""Plans of a table that can be carried out: looked at, applied, undone."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TypeAlias
+
+from lakewright.actions.services.servicing import Servicing
+from lakewright.actions.write.overwrite import partition_paths
+from lakewright.api.buckets import Bucketed
+from lakewright.api.maintaining import Options
+from lakewright.api.services import user_name
+from lakewright.lifecycle.drops.planning import plan_drop
+from lakewright.lifecycle.known import kind_of
+from lakewright.lifecycle.plans.apply import apply_plan, undo_plan, why_not_undoable
+from lakewright.lifecycle.plans.plan import Plan, PlanItem
+from lakewright.lifecycle.plans.records import Applied, PlanRecord, PlanRun, PlanState, Undone
+from lakewright.lifecycle.plans.store import PlanStore
+from lakewright.model.errors import Denied
+from lakewright.model.shown import SHOWN, Shown
+
+#: Opens a table for one piece of work.
+Opened: TypeAlias = "Callable[[Options | None], AbstractContextManager[Servicing]]"
+
+
+class TablePlan(Shown):
+    """A plan of a table: what it does and why, ``apply`` and ``undo``. ``plan`` is its value.
+
+    It is kept with the table, so that another process may apply it or undo it.
+    """
+
+    __slots__ = ("_kept", "_opened", "_options", "plan")
+
+    def __init__(
+        self, opened: Opened, plan: Plan, options: Options | None = None, *, kept: bool = True
+    ) -> None:
+        self.plan = plan
+        self._opened = opened
+        self._options = options
+        self._kept = kept
+
+    @property
+    def id(self) -> str:
+        """The id by which others find it."""
+        return self.plan.id
+
+    @property
+    def items(self) -> Sequence[PlanItem]:
+        """What it is going to do, each with its reason, files and bytes."""
+        return self.plan.items
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return self.plan.empty
+
+    @property
+    def state(self) -> PlanState:
+        """How far it has come: planned, applied, undone, or between."""
+        return self.record().state
+
+    def record(self) -> PlanRecord:
+        """Return the plan with what came of it."""
+        if not self._kept:
+            return PlanRecord(self.plan, PlanState.PLANNED)
+        with self._opened(self._options) as work:
+            return PlanStore(work.state.storage).record(self.id)
+
+    def runs(self) -> tuple[PlanRun, ...]:
+        """Return the record of every run that came to an end, applying and undoing."""
+        with self._opened(self._options) as work:
+            return PlanStore(work.state.storage).runs(self.id)
+
+    def explain(self, target: str) -> str:
+        """Say what becomes of a target, and why; ``NotFound`` where the plan is not about it."""
+        return self.plan.explain(target)
+
+    def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
+        """Stream the plan as lines of text; ``limit`` items, None for all."""
+        return self.plan.lines(limit)
+
+    def to_json(self) -> str:
+        """Return the whole plan for programs."""
+        return self.plan.to_json()
+
+    def apply(self, *, strict: bool = False) -> Applied:
+        """Carry the plan out, and return what came of it.
+
+        What has changed since it was made is skipped with the reason; with ``strict`` nothing is
+        done then. ``Conflict`` where the plan must be made anew, and says what changed. An
+        attempt that was cut off is finished.
+        """
+        with self._opened(self._options) as work:
+            self._keep(work)
+            return apply_plan(work, kind_of(self.plan), self.id, strict=strict, by=user_name())
+
+    def why_not_undoable(self) -> str | None:
+        """Say why it cannot be undone now; None where it can."""
+        with self._opened(self._options) as work:
+            return why_not_undoable(work, kind_of(self.plan), self.id)
+
+    def undo(self) -> Undone:
+        """Take back what was applied; what others wrote since stays.
+
+        ``HistoryGone`` where what it removed has been cleaned away.
+        """
+        with self._opened(self._options) as work:
+            return undo_plan(work, kind_of(self.plan), self.id, by=user_name())
+
+    def _keep(self, work: Servicing) -> None:
+        if not self._kept:
+            PlanStore(work.state.storage).save(self.plan)
+            self._kept = True
+
+    def __repr__(self) -> str:
+        return str(self.plan)
+
+    def _repr_html_(self) -> str:
+        return self.plan._repr_html_()
+
+
+class Plannable(Bucketed):
+    """The plans that are kept with a table."""
+
+    def plans(self) -> Iterator[PlanRecord]:
+        """Stream the plans of the table with what came of them, newest first."""
+        with self._servicing(None) as work:
+            return PlanStore(work.state.storage).list()
+
+    def plan(self, id: str, *, options: Options | None = None) -> TablePlan:
+        """Return a plan by its id, to look at it, apply it or undo it."""
+        with self._servicing(options) as work:
+            found = PlanStore(work.state.storage).load(id)
+        return TablePlan(self._servicing, found, options)
+
+    def plan_delete_partitions(
+        self,
+        partitions: Iterable[str | Mapping[str, object]],
+        *,
+        reason: str = "it was named",
+        options: Options | None = None,
+    ) -> TablePlan:
+        """Plan to drop partitions, given by paths or values; ``undo`` brings them back.
+
+        What ``delete_partitions`` does at once, with a plan before and the undo window after it.
+        """
+        with self._servicing(options) as work:
+            paths = partition_paths(work.state, partitions)
+            plan = plan_drop(work, dict.fromkeys(paths, reason), by=user_name(), options=options)
+            return keep(self._servicing, work, plan, options)
+
+
+def keep(opened: Opened, work: Servicing, plan: Plan, options: Options | None) -> TablePlan:
+    """Keep a plan with its table; one without items, or of a table that is read only, is not."""
+    kept = not plan.empty
+    if kept:
+        try:
+            PlanStore(work.state.storage).save(plan)
+        except Denied:
+            kept = False
+    return TablePlan(opened, plan, options, kept=kept)

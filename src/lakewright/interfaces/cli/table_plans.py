@@ -1,0 +1,157 @@
+"""The commands ``lakewright plans …``: plans that are kept with tables, applied and undone."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from lakewright.interfaces.cli.output import Output, emit, emit_facts, say
+from lakewright.interfaces.cli.plans import As, DryRun, Limit, Path, Setting, emit_json, settings_of
+from lakewright.interfaces.cli.wiring import connect, open_table
+from lakewright.lifecycle.plans.plan import Plan
+from lakewright.lifecycle.plans.records import Applied, PlanRecord, Undone
+from lakewright.model.errors import HistoryGone, Invalid
+
+app = typer.Typer(
+    help="Plans that are kept with tables: look at them, apply them, undo them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Id = Annotated[str, typer.Argument(help="The id of a plan, as `plans list` prints it.")]
+_SHOWN = 50
+_PLANS = ("plan", "table", "state", "items", "files", "bytes", "made", "by", "undo_until")
+_ITEMS = ("target", "files", "bytes", "reason")
+_RUNS = ("number", "verb", "by", "began", "ended", "result")
+
+
+@app.command("list")
+def list_(
+    path: Annotated[str | None, typer.Argument(help="The table's path or URI.")] = None,
+    lake: Annotated[
+        str | None, typer.Option("--lake", "-l", help="All tables of this lake instead.")
+    ] = None,
+    limit: Limit = None,
+    output: As = Output.table,
+) -> None:
+    """List the plans of a table, or of all tables of a lake, newest first."""
+    if (path is None) == (lake is None):
+        raise Invalid(
+            "give a table or a lake, and one of them.",
+            next_step="Try: lakewright plans list ./lake/shop/orders",
+        )
+    found: Iterator[PlanRecord]
+    found = connect(lake).plans() if lake is not None else open_table(path or "").plans()
+    emit(_PLANS, map(_row, found), output, limit=limit)
+
+
+@app.command()
+def show(path: Path, id: Id, limit: Limit = None, output: As = Output.table) -> None:
+    """Show what a plan does and why, and what came of it."""
+    record = open_table(path).plan(id).record()
+    if output is Output.json:
+        emit_json(record.plan.to_json())
+        return
+    emit_plan_items(record.plan, output, limit)
+    if output is Output.table:
+        for came in (record.applied, record.undone):
+            if came is not None:
+                say(next(came.lines(0)), good=True)
+
+
+@app.command()
+def explain(
+    path: Path,
+    id: Id,
+    target: Annotated[str, typer.Argument(help="What the plan is about: a partition, a file.")],
+) -> None:
+    """Say what a plan does with one partition or file, and why."""
+    say(open_table(path).plan(id).explain(target), good=True)
+
+
+@app.command()
+def apply(
+    path: Path,
+    id: Id,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Do nothing where something would be skipped.")
+    ] = False,
+    option: Setting = None,
+    output: As = Output.table,
+) -> None:
+    """Carry out a plan; one that the table has outgrown is refused, and it is told why."""
+    done = open_table(path).plan(id, options=settings_of(option)).apply(strict=strict)
+    emit_applied(done, output)
+    if output is Output.table and done.undo_until is not None:
+        say(shlex.join(["lakewright", "plans", "undo", path, id]), good=True)
+
+
+@app.command()
+def undo(
+    path: Path, id: Id, option: Setting = None, dry_run: DryRun = False, output: As = Output.table
+) -> None:
+    """Take back what a plan did; what was written since stays."""
+    plan = open_table(path).plan(id, options=settings_of(option))
+    if dry_run:
+        why = plan.why_not_undoable()
+        if why is not None:
+            raise HistoryGone(f"the plan {id} cannot be undone: {why}.", plan=id)
+        say(f"the plan {id} can be undone", good=True)
+        return
+    _emit_undone(plan.undo(), output)
+
+
+@app.command()
+def runs(path: Path, id: Id, output: As = Output.table) -> None:
+    """List the runs of a plan: who applied or undid it, when, and how that ended."""
+    found = open_table(path).plan(id).runs()
+    emit(_RUNS, ({name: getattr(run, name) for name in _RUNS} for run in found), output)
+
+
+def emit_plan_items(plan: Plan, output: Output, limit: int | None = None) -> None:
+    """Print what a plan does, and what it leaves out."""
+    rows = ({name: getattr(item, name) for name in _ITEMS} for item in plan.items)
+    shown = _SHOWN if limit is None and output is Output.table else limit
+    emit(_ITEMS, rows, output, title=next(plan.lines(0)), limit=shown)
+    if output is Output.table:
+        for left in plan.skipped[:_SHOWN]:
+            say(f"left out {left.target}: {left.reason}", good=True)
+
+
+def say_apply(path: str, id: str) -> None:
+    """Print the command that applies a plan."""
+    say(shlex.join(["lakewright", "plans", "apply", path, id]), good=True)
+
+
+def emit_applied(applied: Applied, output: Output) -> None:
+    """Print what came of applying a plan."""
+    if output is Output.table:
+        for line in applied.lines(_SHOWN):
+            say(line, good=True)
+    else:
+        emit_facts(json.loads(applied.to_json()), output, title="applied")
+
+
+def _emit_undone(undone: Undone, output: Output) -> None:
+    if output is Output.table:
+        for line in undone.lines(_SHOWN):
+            say(line, good=True)
+    else:
+        emit_facts(json.loads(undone.to_json()), output, title="undone")
+
+
+def _row(record: PlanRecord) -> dict[str, object]:
+    plan, applied = record.plan, record.applied
+    return {
+        "plan": plan.id,
+        "table": plan.table,
+        "state": str(record.state),
+        "items": len(plan.items),
+        "files": plan.files,
+        "bytes": plan.bytes,
+        "made": plan.created_at,
+        "by": plan.created_by,
+        "undo_until": None if applied is None else applied.undo_until,
+    }

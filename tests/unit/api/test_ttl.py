@@ -1,0 +1,286 @@
+"""``Table.ttl``: set, preview, explain, apply, undo; and what a plan is refused for."""
+
+import datetime as dt
+import json
+from pathlib import Path
+
+import pytest
+
+import lakewright as lw
+from lakewright.lifecycle.plans.records import PlanState
+from lakewright.lifecycle.ttl.statistics_store import STATISTICS_FOLDER
+from lakewright.model.errors import Conflict, Invalid, NotFound
+from lakewright.model.services import Outcome, Service
+from support.retention import day, held, instant, partition, row, users_table
+
+#: Three users; the third wrote on one day.
+DAYS = {1: range(12), 2: range(12), 3: [4]}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> lw.Table:
+    return users_table(tmp_path / "t", DAYS)
+
+
+def everything(table: lw.Table) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = table.scan(meta=True).to_arrow().sort_by("id").to_pylist()
+    return rows
+
+
+def test_a_day_of_an_operator(table: lw.Table) -> None:
+    before = everything(table)
+    set_ = table.ttl.add("user_id=*/", "KEEP_BY_TIME", 5)
+    assert str(set_) == (
+        "added user_id=*/ KEEP_BY_TIME 5: matches 25 partitions, would expire 25 now"
+    )
+    assert table.ttl.add("user_id=1/", "KEEP_BY_COUNT", "10").effect.expires == 2
+    now = day(11)
+    late = table.ttl.explain(partition(2, 11), now)
+    assert not late.expired and late.expires_at == day(16)
+    assert "goes after 2026-01-17 12:00:00 UTC" in late.reason
+    plan = table.ttl.plan(now)
+    gone = [partition(2, n) for n in range(6)] + [partition(3, 4), partition(1, 0), partition(1, 1)]
+    assert sorted(item.target for item in plan.items) == sorted(gone)
+    assert "12 partitions below user_id=1/, 10 are kept" in plan.explain(partition(1, 0))
+    assert everything(table) == before and plan.state is PlanState.PLANNED
+    done = plan.apply()
+    assert sorted(done.done) == sorted(gone) and not done.skipped
+    assert held(table) == sorted(
+        {partition(user, n) for user, given in DAYS.items() for n in given} - set(gone)
+    )
+    assert table.ttl.plan(now).empty, "what is emptied is not picked again"
+    assert plan.why_not_undoable() is None
+    plan.undo()
+    assert everything(table) == before
+    (record,) = table.plans()
+    assert (record.plan.id, record.state) == (plan.id, PlanState.UNDONE)
+    assert [run.verb for run in plan.runs()] == ["applying", "undoing"]
+    with pytest.raises(Invalid, match="undone already"):
+        plan.undo()
+
+
+def test_another_process_applies_and_undoes(table: lw.Table) -> None:
+    table.ttl.add("/", "KEEP_BY_TIME", 5)
+    made = table.ttl.plan(day(10))
+    again = lw.open_table(table.path)
+    again.plan(made.id).apply()
+    with pytest.raises(Conflict, match="applied by"):
+        made.apply()
+    lw.open_table(table.path).upsert([row(2, 0, n=7)])
+    again.plan(made.id).undo()
+    found = {one["id"]: one["n"] for one in table.scan().to_arrow().to_pylist()}
+    assert len(found) == 25 and found["2-0"] == 7
+
+
+def test_the_policies_of_a_table(table: lw.Table) -> None:
+    table.ttl.add("user_id=2/", "KEEP_BY_SIZE", 107374182400)
+    table.ttl.add("user_id=*/", "KEEP_BY_TIME", 30)
+    shown = table.ttl.show()
+    assert str(shown) == "user_id=*/\tKEEP_BY_TIME\t30\nuser_id=2/\tKEEP_BY_SIZE\t107374182400"
+    assert json.loads(shown.to_json())[0] == {
+        "partitionSpec": "user_id=*/",
+        "policy": "KEEP_BY_TIME",
+        "policyValue": 30,
+    }
+    assert "<td>user_id=2/</td>" in shown._repr_html_()
+    again = table.ttl.add("user_id=2/", "KEEP_BY_TIME", 7)
+    assert "replaces user_id=2/ KEEP_BY_SIZE 107374182400" in str(again)
+    assert table.ttl.drop("user_id=2/").value == 7
+    assert len(table.ttl.show()) == 1
+    with pytest.raises(NotFound, match="no TTL policy for user_id=9/"):
+        table.ttl.drop("user_id=9/")
+    with pytest.warns(UserWarning, match="user_id=9/ matches none"):
+        table.ttl.add("user_id=9/", "KEEP_BY_TIME", 7)
+    for value in (0, -1, "2.5"):
+        with pytest.raises(Invalid):
+            table.ttl.add("user_id=1/", "KEEP_BY_TIME", value)
+    assert len(table.ttl.show()) == 2
+
+
+def test_a_plan_is_stale_when_policies_changed(table: lw.Table) -> None:
+    table.ttl.add("/", "KEEP_BY_TIME", 5)
+    plan = table.ttl.plan(day(10))
+    table.ttl.add("/", "KEEP_BY_TIME", 50)
+    with pytest.raises(Conflict, match="its TTL policies are others now"):
+        plan.apply()
+    assert len(held(table)) == 25
+
+
+def test_a_plan_is_stale_when_fewer_are_there_to_count(table: lw.Table) -> None:
+    table.ttl.add("user_id=1/", "KEEP_BY_COUNT", 10)
+    plan = table.ttl.plan()
+    assert [item.target for item in plan.items] == [partition(1, 0), partition(1, 1)]
+    table.delete_partitions([partition(1, 10), partition(1, 11)])
+    with pytest.raises(Conflict, match="user_id=1/ts=2026-01-01 is kept now"):
+        plan.apply()
+    assert len(held(table)) == 23
+
+
+def test_late_rows_keep_their_partition(table: lw.Table) -> None:
+    table.ttl.add("/", "KEEP_BY_TIME", 5)
+    plan = table.ttl.plan(day(10))
+    assert partition(1, 0) in {item.target for item in plan.items}
+    table.upsert([row(1, 0, n=1)], instant=instant(12))
+    with pytest.raises(Conflict, match="would be skipped"):
+        plan.apply(strict=True)
+    done = plan.apply()
+    (left,) = done.skipped
+    assert left.target == partition(1, 0) and "was written by" in left.reason
+    assert partition(1, 0) in held(table)
+
+
+def test_a_planned_service_keeps_its_partition(tmp_path: Path) -> None:
+    table = users_table(tmp_path / "t", {1: range(4)}, kind="MERGE_ON_READ")
+    table.upsert([row(1, 0, n=1)], instant=instant(5))
+    table.schedule_compaction(partitions=[partition(1, 0)])
+    table.ttl.add("/", "KEEP_BY_TIME", 5)
+    plan = table.ttl.plan(day(30))
+    assert len(plan.items) == 3
+    (left,) = plan.plan.skipped
+    assert left.target == partition(1, 0) and "a compaction is planned" in left.reason
+    ran = table.ttl.run(day(30))
+    assert ran.applied is not None and len(ran.applied.done) == 3
+    table.compact()
+    (again,) = table.ttl.plan(day(30)).items
+    assert again.target == partition(1, 0), "a compaction is no modification"
+
+
+def test_a_run_has_a_limit(table: lw.Table) -> None:
+    table.ttl.add("/", "KEEP_BY_TIME", 5)
+    few = {"hoodie.partition.ttl.strategy.max.delete.partitions": "4"}
+    plan = table.ttl.plan(day(40), options=few)
+    # The longest overdue first.
+    assert [item.target for item in plan.items] == [
+        partition(1, 0),
+        partition(2, 0),
+        partition(1, 1),
+        partition(2, 1),
+    ]
+    (rest,) = plan.plan.skipped
+    assert rest.target == "*" and rest.reason.startswith("21 more have expired")
+    runs = 0
+    while table.ttl.run(day(40), options=few).applied is not None:
+        runs += 1
+    assert runs == 7 and held(table) == []
+
+
+def test_the_options_of_hudi_are_policies_of_one_run(table: lw.Table) -> None:
+    table.ttl.add("/", "KEEP_BY_TIME", 10_000)
+    asked = {"hoodie.partition.ttl.strategy.days.retain": "5"}
+    assert table.ttl.plan(day(10)).empty
+    plan = table.ttl.plan(day(10), options=asked)
+    assert {item.target for item in plan.items} == {
+        *(partition(user, n) for user in (1, 2) for n in range(5)),
+        partition(3, 4),
+    }
+    plan.apply()
+    selected = {**asked, "hoodie.partition.ttl.strategy.partition.selected": partition(1, 5)}
+    assert [v.partition for v in table.ttl.expired(day(40), options=selected)] == [partition(1, 5)]
+
+
+def test_days_among_the_properties_hold_where_no_policy_is_stored(tmp_path: Path) -> None:
+    days = {"hoodie.partition.ttl.strategy.days.retain": "3"}
+    table = users_table(tmp_path / "t", {1: [0, 5]}, properties=days)
+    assert [v.partition for v in table.ttl.expired(day(6))] == [partition(1, 0)]
+    table.ttl.add("/", "KEEP_BY_TIME", 30)
+    assert table.ttl.expired(day(6)) == []
+
+
+def test_statistics_alone_drop_nothing(table: lw.Table) -> None:
+    table.ttl.add("/", "KEEP_BY_TIME", 5)
+    table.upsert([row(1, 0, n=1)], instant=instant(20))
+    table.ttl.statistics()
+    (file,) = Path(table.path, STATISTICS_FOLDER).glob(f"{instant(20)}.json")
+    # Somebody meddled with the file: by it, the newest row is as old as can be.
+    file.write_text(file.read_text().replace(f'"{instant(20)}", "Part', f'"{instant(0)}", "Part'))
+    assert table.ttl.explain(partition(1, 0), day(21)).expired
+    assert table.ttl.verify_statistics()
+    plan = table.ttl.plan(day(21))
+    assert len(plan.items) == 24 and partition(1, 0) not in {item.target for item in plan.items}
+    assert table.ttl.verify_statistics() == ()
+
+
+def test_a_clock_must_have_a_zone_and_may_go_backwards(table: lw.Table) -> None:
+    table.ttl.add("/", "KEEP_BY_TIME", 5)
+    with pytest.raises(Invalid, match="no time zone"):
+        table.ttl.plan(dt.datetime(2026, 1, 20))  # noqa: DTZ001 - what is refused
+    assert table.ttl.plan(day(-100)).empty
+    assert "in the future" in table.ttl.explain(partition(1, 11), day(3)).reason
+
+
+def test_an_unknown_partition_is_answered_with_near_ones(table: lw.Table) -> None:
+    with pytest.raises(NotFound, match="Nearest: user_id=1/ts=2026-01-01"):
+        table.ttl.explain("user_id=1/ts=2026-01-00")
+    assert table.ttl.explain(partition(1, 0)).reason == "no policy names it"
+
+
+def test_creation_counts_from_the_first_write(tmp_path: Path) -> None:
+    table = users_table(tmp_path / "t", {1: [0, 1]})
+    table.ttl.add("/", "KEEP_BY_CREATION_TIME", 10)
+    table.upsert([row(1, 0, n=1)], instant=instant(9))
+    assert [v.partition for v in table.ttl.expired(day(10.5))] == [partition(1, 0)]
+    # A partition that was dropped and written again is as young as its rows.
+    table.delete_partitions([partition(1, 0)], instant=instant(10))
+    table.upsert([row(1, 0, n=2)], instant=instant(10.5))
+    assert table.ttl.explain(partition(1, 0)).expires_at == day(20.5)
+    assert table.ttl.explain(partition(1, 1)).expires_at == day(11)
+
+
+def test_what_an_undo_brought_back_is_as_old_as_it_was(tmp_path: Path) -> None:
+    table = users_table(tmp_path / "t", {1: [0, 1]})
+    table.ttl.add("/", "KEEP_BY_CREATION_TIME", 10)
+    plan = table.plan_delete_partitions([partition(1, 0)])
+    plan.apply()
+    table.upsert([row(1, 1, n=1)])
+    plan.undo()
+    assert table.ttl.explain(partition(1, 0)).expires_at == day(10)
+
+
+def test_inline_after_a_commit(tmp_path: Path) -> None:
+    properties = {"hoodie.partition.ttl.inline": "true"}
+    table = users_table(tmp_path / "t", {1: range(3)}, properties=properties)
+    table.ttl.add("user_id=1/", "KEEP_BY_COUNT", 3)
+    assert table.upsert([row(1, 2, n=1)]).services == ()
+    result = table.upsert([row(1, 3)])
+    (told,) = result.services
+    assert (told.service, told.outcome) == (Service.TTL, Outcome.DONE)
+    assert told.counts.files_deleted == 1 and "1 done" in told.did
+    assert held(table) == [partition(1, n) for n in (1, 2, 3)]
+    off = table.upsert([row(1, 4)], options={"hoodie.table.services.enabled": "false"})
+    assert off.services == () and len(held(table)) == 4
+
+
+def test_the_services_runner_applies_policies(tmp_path: Path) -> None:
+    table = users_table(tmp_path / "t", {1: range(3)})
+    chosen = {"lakewright.services": "ttl,cleaning"}
+    (ttl, cleaning) = table.look_after(options=chosen)
+    assert (ttl.outcome, cleaning.service) == (Outcome.NOTHING, Service.CLEANING)
+    table.ttl.add("/", "KEEP_BY_TIME", 5)
+    (due, _) = table.look_after(dry_run=True, options=chosen)
+    assert due.outcome is Outcome.DUE and len(held(table)) == 3
+    (done, _) = table.look_after(options=chosen)
+    assert done.outcome is Outcome.DONE and held(table) == []
+    assert done.instant is not None
+    (record,) = table.plans()
+    assert record.applied is not None and record.applied.instant == done.instant.requested
+
+
+def test_the_services_runner_forgets_what_plans_held(table: lw.Table) -> None:
+    plan = table.plan_delete_partitions([partition(1, 0)], options={"lakewright.undo.window": "0s"})
+    plan.apply()
+    chosen = {"lakewright.services": "ttl", "lakewright.plans.retention": "0s"}
+    table.look_after(options=chosen)
+    assert list(table.plans()) == []
+
+
+def test_partitions_can_be_dropped_by_plan_alone(table: lw.Table) -> None:
+    plan = table.plan_delete_partitions(
+        [{"user_id": 1, "ts": "2026-01-01"}, partition(3, 4)], reason="they asked to be forgotten"
+    )
+    assert plan.explain(partition(3, 4)).startswith(
+        f"{partition(3, 4)} is in the plan {plan.id}: they asked to be forgotten"
+    )
+    plan.apply()
+    assert len(held(table)) == 23
+    with pytest.raises(NotFound, match="There is no plan"):
+        table.plan("ttl-20260101T000000000-0000")
