@@ -141,7 +141,7 @@ class Ttl:
             return Policies(work.name, tuple(found))
 
     def drop(self, spec: str, *, options: Options | None = None) -> TtlPolicy:
-        """Remove the policy of a spec, and return it; ``NotFound`` names the specs that have one."""
+        """Remove the policy of a spec and return it; ``NotFound`` names the specs with one."""
         with self._opened(options) as work:
             return drop_policy(work.state, spec, options)
 

@@ -203,13 +203,13 @@ def test_statistics_alone_drop_nothing(table: lw.Table) -> None:
 def test_a_clock_must_have_a_zone_and_may_go_backwards(table: lw.Table) -> None:
     table.ttl.add("/", "KEEP_BY_TIME", 5)
     with pytest.raises(Invalid, match="no time zone"):
-        table.ttl.plan(dt.datetime(2026, 1, 20))  # noqa: DTZ001 - what is refused
+        table.ttl.plan(dt.datetime(2026, 1, 20))
     assert table.ttl.plan(day(-100)).empty
     assert "in the future" in table.ttl.explain(partition(1, 11), day(3)).reason
 
 
 def test_an_unknown_partition_is_answered_with_near_ones(table: lw.Table) -> None:
-    with pytest.raises(NotFound, match="Nearest: user_id=1/ts=2026-01-01"):
+    with pytest.raises(NotFound, match="Nearest: user_id=1/ts=2026-01-"):
         table.ttl.explain("user_id=1/ts=2026-01-00")
     assert table.ttl.explain(partition(1, 0)).reason == "no policy names it"
 

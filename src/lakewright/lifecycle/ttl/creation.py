@@ -1,4 +1,4 @@
-"""When partitions were made: what their metadata file says, and later where they were dropped since.
+"""When partitions were made: by their metadata files, and later where they were dropped since.
 
 A partition that was dropped keeps its metadata file until it is cleaned. Rows that came to it since
 made it anew, so that the old time does not count for them. What an undo brought back is as old as

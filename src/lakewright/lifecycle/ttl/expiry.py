@@ -148,6 +148,7 @@ class _Judge:
         self._governance = Governance(bounds)
         self._known: list[dict[str, Key]] = [{} for _ in levels.levels]
         self._moments: dict[str, dt.datetime | None] = {}
+        self._since_known: dict[tuple[int, str, str | None], Verdict] = {}
 
     def all(self, stats: Iterable[Stat]) -> list[Verdict]:
         verdicts: list[Verdict | None] = []
@@ -194,6 +195,16 @@ class _Judge:
         return self._since(stat.path, bound.policy, "created", instant)
 
     def _since(self, path: str, policy: TtlPolicy, verb: str, instant: str | None) -> Verdict:
+        """Judge by the time that passed since an instant; very many partitions share one."""
+        same = self._since_known.get((id(policy), verb, instant))
+        if same is None:
+            same = self._judged_since(path, policy, verb, instant)
+            self._since_known[id(policy), verb, instant] = same
+        return Verdict(path, policy, same.expired, same.reason, same.expires_at)
+
+    def _judged_since(
+        self, path: str, policy: TtlPolicy, verb: str, instant: str | None
+    ) -> Verdict:
         start = None if instant is None else self._moment(instant)
         if start is None:
             what = "nobody knows when" if instant is None else f"{instant!r} is no time"

@@ -1,4 +1,4 @@
-"""Partition TTL as a service: what has expired is dropped, and what plans left behind goes in time."""
+"""Partition TTL as a service: what has expired is dropped, and plans let go what they hold."""
 
 import datetime as dt
 import logging

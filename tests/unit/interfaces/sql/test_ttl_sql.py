@@ -26,7 +26,7 @@ call add_ttl_policy(table => 'test', partitionSpec => 'user_id=3/', policy => 'K
 
 -- Show all the TTL policies including default and explicit policies
 call show_ttl_policies(table => 'test');
-"""  # noqa: E501, W291 - as it is written there
+"""  # noqa: E501, W293 - as it is written there
 #: What it says that the script prints.
 OUTPUT = """\
 user_id=*/	KEEP_BY_TIME	30
