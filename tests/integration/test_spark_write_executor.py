@@ -64,15 +64,15 @@ def test_large_work_goes_to_workers(spark: Any, carried: bool) -> None:
 
 def test_tasks_are_told_of_while_they_run(spark: Any) -> None:
     told: list[tuple[int, int]] = []
-    items = list(range(4))
-    # Four tasks of two seconds, two at a time.
+    items = list(range(8))
+    # Eight tasks of a second, two at a time.
     options = {**TASKS, "lakewright.spark.task-bytes": str(1 << 20)}
     executor = SparkExecutor(spark, options, lambda done, known: told.append((done, known)))
-    made = executor.map(spark_tasks.take_time, 2.0, items, size=sized)
+    made = executor.map(spark_tasks.take_time, 1.0, items, size=sized)
     assert sorted(made) == items
-    assert (0, 4) in told
-    assert {done for done, _ in told} & {1, 2, 3}
-    assert {known for _, known in told} == {4}
+    assert (0, 8) in told
+    assert {done for done, _ in told} & set(range(1, 8))
+    assert {known for _, known in told} == {8}
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
 
 

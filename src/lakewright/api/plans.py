@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from lakewright.actions.services.servicing import Servicing
@@ -16,10 +17,28 @@ from lakewright.lifecycle.plans.plan import Plan, PlanItem
 from lakewright.lifecycle.plans.records import Applied, PlanRecord, PlanRun, PlanState, Undone
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.model.errors import Denied
-from lakewright.model.shown import SHOWN, Shown
+from lakewright.model.shown import SHOWN, Shown, first_of
 
 #: Opens a table for one piece of work.
 Opened: TypeAlias = "Callable[[Options | None], AbstractContextManager[Servicing]]"
+
+
+@dataclass(frozen=True, slots=True)
+class UndoPreview(Shown):
+    """What an undo would bring back; ``why_not`` says why it cannot."""
+
+    plan: str
+    targets: tuple[str, ...]
+    why_not: str | None
+
+    def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
+        """Stream it as lines of text; ``limit`` targets, None for all."""
+        if self.why_not is not None:
+            yield f"the plan {self.plan} cannot be undone: {self.why_not}"
+            return
+        yield f"the plan {self.plan} can be undone: {len(self.targets)} come back"
+        told = (f"  {path or '(table)'}" for path in self.targets)
+        yield from first_of(told, len(self.targets), limit)
 
 
 class TablePlan(Shown):
@@ -97,6 +116,12 @@ class TablePlan(Shown):
         """Say why it cannot be undone now; None where it can."""
         with self._opened(self._options) as work:
             return why_not_undoable(work, kind_of(self.plan), self.id)
+
+    def preview_undo(self) -> UndoPreview:
+        """Say what ``undo`` would bring back, or why it cannot; nothing is changed."""
+        applied = self.record().applied
+        targets = () if applied is None else applied.done
+        return UndoPreview(self.id, targets, self.why_not_undoable())
 
     def undo(self) -> Undone:
         """Take back what was applied; what others wrote since stays.

@@ -20,6 +20,7 @@ from lakewright.lifecycle.ttl.policies import (
     add_policy,
     drop_policy,
     levels_of,
+    preview_policy,
     shown_order,
     table_policies,
 )
@@ -31,10 +32,14 @@ from lakewright.model.ttl import PolicyKind, TtlPolicy
 
 @dataclass(frozen=True, slots=True)
 class PolicySet(Shown):
-    """A policy that was added, what it replaced, and what it does to the table now."""
+    """A policy that was added, what it replaced, and what it does to the table now.
+
+    ``stored`` is false where nothing was added, and this is what would be.
+    """
 
     added: PolicyAdded
     effect: Effect
+    stored: bool = True
 
     @property
     def policy(self) -> TtlPolicy:
@@ -48,13 +53,14 @@ class PolicySet(Shown):
 
     def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
         """Stream it as one line."""
-        yield f"{self.added}: {self.effect}"
+        yield f"{'' if self.stored else 'nothing is stored: '}{self.added}: {self.effect}"
 
     def to_json(self) -> str:
         """Return it for programs."""
         value = {
             "policy": self.policy.to_members(),
             "replaced": None if self.replaced is None else self.replaced.to_members(),
+            "stored": self.stored,
             "matches": self.effect.matches,
             "governs": self.effect.governs,
             "expires": self.effect.expires,
@@ -113,6 +119,7 @@ class Ttl:
         value: int | str,
         *,
         settings: Mapping[str, str] | None = None,
+        dry_run: bool = False,
         options: Options | None = None,
     ) -> PolicySet:
         """Set the policy of a partition spec, in the place of the one that it has.
@@ -120,11 +127,16 @@ class Ttl:
         ``spec`` is ``user_id=1/``, ``user_id=*/`` for each of them, or ``/`` for the whole table;
         ``value`` counts days, partitions or bytes. ``settings`` are those of KEEP_BY_EVENT_TIME:
         format, zone, reference, segment, nulls. The answer says how many partitions the spec
-        matches and how many of them would go now; it warns where it matches none.
+        matches and how many of them would go now; it warns where it matches none. With
+        ``dry_run`` it is the same answer, and nothing is stored.
         """
         wanted = TtlPolicy.of(spec, str(policy), value, settings)
         with self._opened(options) as work:
-            added = add_policy(work.state, wanted, options)
+            added = (
+                preview_policy(work.state, wanted)
+                if dry_run
+                else add_policy(work.state, wanted, options)
+            )
             effect = effect_of(work, added.policy, added.policies)
         if not effect.matches:
             warnings.warn(
@@ -132,7 +144,7 @@ class Ttl:
                 UserWarning,
                 stacklevel=2,
             )
-        return PolicySet(added, effect)
+        return PolicySet(added, effect, stored=not dry_run)
 
     def show(self) -> Policies:
         """Return the policies, those without values first."""
@@ -140,10 +152,12 @@ class Ttl:
             found = shown_order(table_policies(work.state), levels_of(work.state))
             return Policies(work.name, tuple(found))
 
-    def drop(self, spec: str, *, options: Options | None = None) -> TtlPolicy:
+    def drop(
+        self, spec: str, *, dry_run: bool = False, options: Options | None = None
+    ) -> TtlPolicy:
         """Remove the policy of a spec and return it; ``NotFound`` names the specs with one."""
         with self._opened(options) as work:
-            return drop_policy(work.state, spec, options)
+            return drop_policy(work.state, spec, options, dry_run=dry_run)
 
     def plan(self, now: dt.datetime | None = None, *, options: Options | None = None) -> TablePlan:
         """Plan to drop what has expired: look at it, ``apply()`` it, and ``undo()`` that.

@@ -12,12 +12,12 @@ from lakewright.model.instant import Instant
 class Service(StrEnum):
     """What can be done for a table; all but archiving and TTL waits on the timeline as a plan."""
 
-    TTL = "ttl"
     COMPACTION = "compaction"
     LOG_COMPACTION = "log compaction"
     CLUSTERING = "clustering"
     CLEANING = "cleaning"
     ARCHIVING = "archiving"
+    TTL = "ttl"
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,9 @@ def emit_facts(facts: Mapping[str, object], output: Output, *, title: str) -> No
 
 
 def say(line: str, *, good: bool) -> None:
-    """Print a verdict for people, in green or red on a terminal."""
-    _console().print(line, style="green" if good else "red", highlight=False)
+    """Print a verdict for people, in green or red on a terminal; a line stays one line."""
+    style = "green" if good else "red"
+    _console().print(line, style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def _console() -> Console:

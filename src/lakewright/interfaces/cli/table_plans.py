@@ -12,7 +12,7 @@ from lakewright.interfaces.cli.plans import As, DryRun, Limit, Path, Setting, em
 from lakewright.interfaces.cli.wiring import connect, open_table
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.records import Applied, PlanRecord, Undone
-from lakewright.model.errors import HistoryGone, Invalid
+from lakewright.model.errors import Invalid
 
 app = typer.Typer(
     help="Plans that are kept with tables: look at them, apply them, undo them.",
@@ -79,10 +79,15 @@ def apply(
         bool, typer.Option("--strict", help="Do nothing where something would be skipped.")
     ] = False,
     option: Setting = None,
+    dry_run: DryRun = False,
     output: As = Output.table,
 ) -> None:
     """Carry out a plan; one that the table has outgrown is refused, and it is told why."""
-    done = open_table(path).plan(id, options=settings_of(option)).apply(strict=strict)
+    plan = open_table(path).plan(id, options=settings_of(option))
+    if dry_run:
+        emit_plan_items(plan.plan, output)
+        return
+    done = plan.apply(strict=strict)
     emit_applied(done, output)
     if output is Output.table and done.undo_until is not None:
         say(shlex.join(["lakewright", "plans", "undo", path, id]), good=True)
@@ -95,10 +100,11 @@ def undo(
     """Take back what a plan did; what was written since stays."""
     plan = open_table(path).plan(id, options=settings_of(option))
     if dry_run:
-        why = plan.why_not_undoable()
-        if why is not None:
-            raise HistoryGone(f"the plan {id} cannot be undone: {why}.", plan=id)
-        say(f"the plan {id} can be undone", good=True)
+        preview = plan.preview_undo()
+        for line in preview.lines(_SHOWN):
+            say(line, good=preview.why_not is None)
+        if preview.why_not is not None:
+            raise typer.Exit(2)
         return
     _emit_undone(plan.undo(), output)
 

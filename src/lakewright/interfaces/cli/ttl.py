@@ -49,10 +49,12 @@ def add(
         list[str] | None,
         typer.Option("--set", help="Of KEEP_BY_EVENT_TIME: format=yyyyMMdd, zone=UTC, …"),
     ] = None,
+    dry_run: DryRun = False,
     output: As = Output.table,
 ) -> None:
     """Set how long partitions are kept; says how many it matches, and how many would go now."""
-    done = open_table(path).ttl.add(spec, policy, value, settings=settings_of(setting))
+    ttl = open_table(path).ttl
+    done = ttl.add(spec, policy, value, settings=settings_of(setting), dry_run=dry_run)
     if output is Output.table:
         say(str(done), good=True)
     else:
@@ -75,11 +77,11 @@ def show(path: Path, output: As = Output.table) -> None:
 
 
 @app.command()
-def drop(path: Path, spec: Spec, output: As = Output.table) -> None:
+def drop(path: Path, spec: Spec, dry_run: DryRun = False, output: As = Output.table) -> None:
     """Remove the policy of a spec; partitions stay."""
-    dropped = open_table(path).ttl.drop(spec)
+    dropped = open_table(path).ttl.drop(spec, dry_run=dry_run)
     if output is Output.table:
-        say(f"dropped {dropped}", good=True)
+        say(f"{'would drop' if dry_run else 'dropped'} {dropped}", good=True)
     else:
         emit_facts(dropped.to_members(), output, title="policy")
 

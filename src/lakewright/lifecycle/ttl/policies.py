@@ -98,27 +98,42 @@ def add_policy(
     with open_lock(state.storage, _lock_options(state, options)).acquire():
         properties = load_properties(state.storage)
         levels = _levels(state, properties)
-        new = bind(policy, levels)
-        bounds = _bound(properties, levels)
-        place = _place(new, bounds)
-        replaced = bounds[place].policy if place is not None else None
-        if place is None:
-            bounds.append(new)
-        else:
-            bounds[place] = new
-        check_unambiguous(bounds)
-        policies = tuple(bound.policy for bound in bounds)
-        if replaced != new.policy:
-            _store(state, properties, policies, levels)
-    return PolicyAdded(new.policy, replaced, policies)
+        added = _added(policy, properties, levels)
+        if added.replaced != added.policy:
+            _store(state, properties, added.policies, levels)
+    return added
+
+
+def preview_policy(state: TableState, policy: TtlPolicy) -> PolicyAdded:
+    """Say what ``add_policy`` would store; nothing is. ``Invalid`` says what is wrong."""
+    properties = load_properties(state.storage)
+    return _added(policy, properties, _levels(state, properties))
+
+
+def _added(policy: TtlPolicy, properties: Mapping[str, str], levels: Levels) -> PolicyAdded:
+    new = bind(policy, levels)
+    bounds = _bound(properties, levels)
+    place = _place(new, bounds)
+    replaced = bounds[place].policy if place is not None else None
+    if place is None:
+        bounds.append(new)
+    else:
+        bounds[place] = new
+    check_unambiguous(bounds)
+    return PolicyAdded(new.policy, replaced, tuple(bound.policy for bound in bounds))
 
 
 def drop_policy(
-    state: TableState, spec: str, options: Mapping[str, str] | None = None
+    state: TableState,
+    spec: str,
+    options: Mapping[str, str] | None = None,
+    *,
+    dry_run: bool = False,
 ) -> TtlPolicy:
     """Remove the policy of a spec and return it; ``NotFound`` where it has none.
 
-    It is ``Invalid`` to drop what decides between two others that meet.
+    It is ``Invalid`` to drop what decides between two others that meet. With ``dry_run`` nothing
+    is removed.
     """
     with open_lock(state.storage, _lock_options(state, options)).acquire():
         properties = load_properties(state.storage)
@@ -136,7 +151,8 @@ def drop_policy(
         after = {(a.keys, b.keys) for a, b in Governance(bounds).ambiguities()}
         if after - before:
             check_unambiguous(bounds)
-        _store(state, properties, [bound.policy for bound in bounds], levels)
+        if not dry_run:
+            _store(state, properties, [bound.policy for bound in bounds], levels)
     return dropped.policy
 
 

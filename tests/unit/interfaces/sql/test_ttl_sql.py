@@ -96,6 +96,26 @@ def test_adding_answers_with_what_it_does(lake: Lake) -> None:
         lake.sql("CALL add_ttl_policy('test', '/', 'KEEP_FOREVER', 1)")
 
 
+def test_what_would_be_done_is_told(lake: Lake) -> None:
+    table = lake.table("test")
+    added = "CALL add_ttl_policy(table => 'test', partitionSpec => '/', policy => 'KEEP_BY_TIME', "
+    (told,) = answer(lake, added + "policyValue => 5, dry_run => true)")
+    assert told["plan"].startswith("nothing is stored: added / KEEP_BY_TIME 5: matches 18")
+    assert len(table.ttl.show()) == 0
+    lake.sql(added + "policyValue => 5)")
+    drop = "CALL drop_ttl_policy(table => 'test', partitionSpec => '/', dry_run => true)"
+    (told,) = answer(lake, drop)
+    assert told["plan"] == "/\tKEEP_BY_TIME\t5" and len(table.ttl.show()) == 1
+    plan = table.ttl.plan(day(6))
+    asked = f"(table => 'test', plan => '{plan.id}', dry_run => true)"
+    assert len(answer(lake, f"CALL apply_plan{asked}")) == 4
+    (told,) = answer(lake, f"CALL undo_plan{asked}")
+    assert "cannot be undone" in told["plan"] and len(held(table)) == 18
+    plan.apply()
+    shown = [one["plan"] for one in answer(lake, f"CALL undo_plan{asked}")]
+    assert shown[0] == f"the plan {plan.id} can be undone: 3 come back" and len(shown) == 4
+
+
 def test_a_run_is_dry_unless_it_is_told_otherwise(lake: Lake) -> None:
     table = lake.table("test")
     lake.sql("CALL add_ttl_policy('test', 'user_id=1/', 'KEEP_BY_COUNT', 10)")

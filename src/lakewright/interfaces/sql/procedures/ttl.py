@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lakewright.api.ttl import Policies, PolicySet
 from lakewright.interfaces.sql.procedures.registry import Arguments, Kind, Parameter, procedure
 from lakewright.interfaces.sql.procedures.tables import (
     FLAG,
@@ -25,14 +26,14 @@ from lakewright.interfaces.sql.procedures.tables import (
 from lakewright.lifecycle.ttl.looking import parse_clock
 from lakewright.lifecycle.ttl.options import DAYS, STRATEGY
 from lakewright.model.errors import Invalid
-from lakewright.model.ttl import PolicyKind
+from lakewright.model.shown import Shown
+from lakewright.model.ttl import PolicyKind, TtlPolicy
 
 if TYPE_CHECKING:
     from lakewright.api.lake import Lake
     from lakewright.api.plans import TablePlan
     from lakewright.lifecycle.plans.records import Applied
     from lakewright.lifecycle.ttl.expiry import Verdict
-    from lakewright.model.ttl import TtlPolicy
 
 ALL = Parameter("limit", Kind.WHOLE, None, doc="At most so many rows.")
 SPEC = Parameter(
@@ -43,6 +44,24 @@ STRICT = Parameter("strict", Kind.FLAG, False, doc="Drop nothing where something
 PLAN = Parameter("plan", default=None, doc="The id of a plan.")
 _SETTINGS = PolicyKind.KEEP_BY_EVENT_TIME.settings
 _MICROS = pa.timestamp("us", tz="UTC")
+
+
+def _added(lake: "Lake", arguments: Arguments, *, dry_run: bool) -> PolicySet:
+    name = "add_ttl_policy"
+    value = arguments["policyValue"]
+    if value is None:
+        raise Invalid(f"{name} needs policyValue.", next_step="Write policyValue => '30'.")
+    return named_table(lake, arguments).ttl.add(
+        required(arguments, "partitionSpec", name),
+        required(arguments, "policy", name),
+        str(value),
+        settings={key: str(arguments[key]) for key in _SETTINGS if arguments[key] is not None},
+        dry_run=dry_run,
+    )
+
+
+def _plan_adding(lake: "Lake", arguments: Arguments) -> Iterator[Shown]:
+    yield _added(lake, arguments, dry_run=True)
 
 
 @procedure(
@@ -64,19 +83,11 @@ _MICROS = pa.timestamp("us", tz="UTC")
     *(Parameter(name, default=None, doc="A setting of KEEP_BY_EVENT_TIME.") for name in _SETTINGS),
     PATH,
     writes=True,
+    plan=_plan_adding,
 )
 def add_ttl_policy(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Set how long partitions are kept; the answer says what the policy does now."""
-    name = "add_ttl_policy"
-    value = arguments["policyValue"]
-    if value is None:
-        raise Invalid(f"{name} needs policyValue.", next_step="Write policyValue => '30'.")
-    done = named_table(lake, arguments).ttl.add(
-        required(arguments, "partitionSpec", name),
-        required(arguments, "policy", name),
-        str(value),
-        settings={key: str(arguments[key]) for key in _SETTINGS if arguments[key] is not None},
-    )
+    done = _added(lake, arguments, dry_run=False)
     yield {
         "partition_spec": done.policy.spec,
         "policy": str(done.policy.kind),
@@ -90,7 +101,7 @@ def add_ttl_policy(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
 _POLICIES = pa.schema([("partition_spec", TEXT), ("policy", TEXT), ("policy_value", LONG)])
 
 
-def _policy(policy: "TtlPolicy") -> Row:
+def _policy(policy: TtlPolicy) -> Row:
     return {
         "partition_spec": policy.spec,
         "policy": str(policy.kind),
@@ -104,11 +115,20 @@ def show_ttl_policies(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     return limited(map(_policy, named_table(lake, arguments).ttl.show()), arguments)
 
 
-@procedure("drop_ttl_policy", _POLICIES, TABLE, SPEC, PATH, writes=True)
+def _dropped(lake: "Lake", arguments: Arguments, *, dry_run: bool) -> TtlPolicy:
+    spec = required(arguments, "partitionSpec", "drop_ttl_policy")
+    return named_table(lake, arguments).ttl.drop(spec, dry_run=dry_run)
+
+
+def _plan_dropping(lake: "Lake", arguments: Arguments) -> Iterator[Shown]:
+    policy = _dropped(lake, arguments, dry_run=True)
+    yield Policies(str(arguments["table"] or arguments["path"]), (policy,))
+
+
+@procedure("drop_ttl_policy", _POLICIES, TABLE, SPEC, PATH, writes=True, plan=_plan_dropping)
 def drop_ttl_policy(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Remove the TTL policy of a partition spec."""
-    spec = required(arguments, "partitionSpec", "drop_ttl_policy")
-    yield _policy(named_table(lake, arguments).ttl.drop(spec))
+    yield _policy(_dropped(lake, arguments, dry_run=False))
 
 
 _VERDICTS = pa.schema(
@@ -256,7 +276,11 @@ def show_plans(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
 _DONE = pa.schema([("target", TEXT), ("status", TEXT), ("reason", TEXT), ("instant", TEXT)])
 
 
-@procedure("apply_plan", _DONE, TABLE, PLAN, STRICT, PATH, writes=True)
+def _plan_applying(lake: "Lake", arguments: Arguments) -> Iterator[Shown]:
+    yield _plan(lake, arguments, "apply_plan")
+
+
+@procedure("apply_plan", _DONE, TABLE, PLAN, STRICT, PATH, writes=True, plan=_plan_applying)
 def apply_plan(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Carry out a plan that is kept with a table."""
     plan = _plan(lake, arguments, "apply_plan")
@@ -271,7 +295,11 @@ def _applied(plan: "TablePlan", applied: "Applied") -> Iterator[Row]:
         yield _did(left.target, "skipped", left.reason, None)
 
 
-@procedure("undo_plan", _DONE, TABLE, PLAN, PATH, writes=True)
+def _plan_undoing(lake: "Lake", arguments: Arguments) -> Iterator[Shown]:
+    yield _plan(lake, arguments, "undo_plan").preview_undo()
+
+
+@procedure("undo_plan", _DONE, TABLE, PLAN, PATH, writes=True, plan=_plan_undoing)
 def undo_plan(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Take back what a plan did; what was written since stays."""
     undone = _plan(lake, arguments, "undo_plan").undo()
