@@ -91,7 +91,7 @@ class Both:
         frame = self.spark.read.format("hudi").load(self.path)
         by_hudi = frame.select("id", "dt", "n").collect()
         assert sorted(tuple(one) for one in by_hudi) == expected
-        batches = hudi.HudiTableBuilder.from_base_uri(self.path).build().read_snapshot()
+        batches = hudi.HudiTableBuilder.from_base_uri(self.path).build().read()
         by_rs = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
         assert sorted((one["id"], one["dt"], one["n"]) for one in by_rs) == expected
         report = self.table.fsck(deep=True)
@@ -135,7 +135,8 @@ def test_partitions_go_and_come_back_for_everybody(both: Both) -> None:
     both.theirs({"2-0": (DAYS[2], 60)})
     both.check()
     for _ in range(2):
-        both.call("run_clean", clean_policy="KEEP_LATEST_FILE_VERSIONS", file_versions_retained=1)
+        both.call("run_clean", clean_policy="KEEP_LATEST_COMMITS", retain_commits=1)
+        both.theirs({"new": ("2026-02-27", 9)})
     both.check()
     assert policies(both) == told, "Hudi leaves the policies alone"
     again = both.table.plan(plan.id)

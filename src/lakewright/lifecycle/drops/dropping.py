@@ -162,7 +162,7 @@ class _Dropping:
             return self._applied(None)
         work = self._run.work
         if wants_savepoint(self._state.timeline, {**work.options, **self._plan.options}):
-            hold(replace(work, state=self._state), self._plan.id, self._run.by)
+            hold(replace(work, state=self._state), self._plan.id, self._chosen, self._run.by)
         request: WriteRequest[object] = WriteRequest(
             operation=Operation.DELETE_PARTITION,
             options=work.options,

@@ -2,13 +2,19 @@
 
 The savepoint is one of the whole write before the drop: whoever reads as of it, or restores the
 table to it, finds all that it promises.
+
+Hudi's cleaner heeds a savepoint file by file, but deletes the folder of a partition as a whole once
+no file group is left in it. It does not where the folder holds a file of a write under way. So each
+dropped partition gets an empty log of a write that never ends: no reader counts it, and it goes
+with the savepoint.
 """
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from uuid import NAMESPACE_URL, uuid5
 
 from lakewright.actions.services.clean_scope import PLANNED_BY
 from lakewright.actions.services.savepoints import delete_savepoint, savepoint
@@ -28,6 +34,8 @@ log = logging.getLogger(__name__)
 
 #: How the note of a savepoint begins that holds files for the undo of a plan.
 _NOTE = "for the undo of the plan "
+#: The instant of a write that never ends.
+_NEVER = "99991231235959999"
 #: The pins of a plan: of its attempts to apply it, and to undo it.
 _PIN = re.compile(r"(.+-[0-9]{8}T[0-9]{9}-[0-9a-f]{4})(-undo)?-[0-9]+")
 
@@ -48,8 +56,14 @@ def _is_foreign(plan: object) -> bool:
     return isinstance(plan, CleanPlan) and PLANNED_BY not in plan.extra
 
 
-def hold(work: Servicing, plan: str, by: str) -> None:
-    """Make a savepoint of the newest write, for a plan; one that is there already will do."""
+def hold(work: Servicing, plan: str, partitions: Iterable[str], by: str) -> None:
+    """Make a savepoint of the newest write, for a plan that drops partitions.
+
+    One that is there already will do.
+    """
+    storage = work.state.storage
+    for path in _stays(plan, partitions):
+        storage.create(path, b"")
     try:
         savepoint(work, note=f"{_NOTE}{plan}", by=by)
     except AlreadyExists:
@@ -62,7 +76,7 @@ def release(work: Servicing, plan: str) -> None:
         state = work.state.refresh()
         for saved in savepoints(state.timeline):
             if saved.note == f"{_NOTE}{plan}":
-                _delete(replace(work, state=state), saved.instant.requested)
+                _delete(replace(work, state=state), plan, saved.instant.requested)
     except LakewrightError as error:
         log.warning("a savepoint stays", extra=facts(plan=plan, why=str(error)))
 
@@ -78,7 +92,7 @@ def release_ended(work: Servicing, now: datetime) -> tuple[str, ...]:
     for saved in savepoints(state.timeline):
         id = saved.note.removeprefix(_NOTE)
         if id != saved.note and _has_ended(store, id, now):
-            _delete(replace(work, state=state), saved.instant.requested)
+            _delete(replace(work, state=state), id, saved.instant.requested)
             ended.add(id)
     for pin in list_pins(state.storage):
         of_plan = _PIN.fullmatch(pin.id)
@@ -87,7 +101,21 @@ def release_ended(work: Servicing, now: datetime) -> tuple[str, ...]:
     return tuple(sorted(ended))
 
 
-def _delete(work: Servicing, instant: str) -> None:
+def _stays(plan: str, partitions: Iterable[str]) -> list[str]:
+    """Return the files of a plan by which Hudi's cleaner leaves the folders of partitions."""
+    # In tables with buckets a name begins with the number of one: no table has that many.
+    file_id = f"99999999{str(uuid5(NAMESPACE_URL, plan))[8:]}-0"
+    name = f".{file_id}_{_NEVER}.log.1_0-0-0"
+    return [f"{partition}/{name}" if partition else name for partition in partitions]
+
+
+def _delete(work: Servicing, plan: str, instant: str) -> None:
+    try:
+        targets = [item.target for item in PlanStore(work.state.storage).load(plan).items]
+    except NotFound:
+        log.warning("the files that kept folders are not known", extra=facts(plan=plan))
+    else:
+        work.state.storage.delete(_stays(plan, targets))
     try:
         delete_savepoint(work, instant)
     except InstantNotFound:
