@@ -9,6 +9,7 @@ dropped partition gets an empty log of a write that never ends: no reader counts
 with the savepoint.
 """
 
+import json
 import logging
 import re
 from collections.abc import Iterable, Mapping
@@ -23,10 +24,11 @@ from lakewright.actions.services.views import savepoints
 from lakewright.format.hudi.metadata.clean import CleanPlan
 from lakewright.lifecycle.plans.options import SAVEPOINT
 from lakewright.lifecycle.plans.records import PlanState
-from lakewright.lifecycle.plans.store import PlanStore
+from lakewright.lifecycle.plans.store import PLANS_FOLDER, PlanStore
 from lakewright.model.errors import AlreadyExists, InstantNotFound, LakewrightError, NotFound
 from lakewright.model.instant import Action
 from lakewright.model.logs import facts
+from lakewright.storage.port import Storage
 from lakewright.table.pins import drop_pins, list_pins
 from lakewright.timeline.view import TimelineView
 
@@ -61,9 +63,7 @@ def hold(work: Servicing, plan: str, partitions: Iterable[str], by: str) -> None
 
     One that is there already will do.
     """
-    storage = work.state.storage
-    for path in _stays(plan, partitions):
-        storage.create(path, b"")
+    _keep_folders(work.state.storage, plan, list(partitions))
     try:
         savepoint(work, note=f"{_NOTE}{plan}", by=by)
     except AlreadyExists:
@@ -74,9 +74,10 @@ def release(work: Servicing, plan: str) -> None:
     """Delete the savepoint of a plan, where there is one; what cannot be deleted now is logged."""
     try:
         state = work.state.refresh()
+        _free_folders(state.storage, plan)
         for saved in savepoints(state.timeline):
             if saved.note == f"{_NOTE}{plan}":
-                _delete(replace(work, state=state), plan, saved.instant.requested)
+                _delete(replace(work, state=state), saved.instant.requested)
     except LakewrightError as error:
         log.warning("a savepoint stays", extra=facts(plan=plan, why=str(error)))
 
@@ -92,13 +93,37 @@ def release_ended(work: Servicing, now: datetime) -> tuple[str, ...]:
     for saved in savepoints(state.timeline):
         id = saved.note.removeprefix(_NOTE)
         if id != saved.note and _has_ended(store, id, now):
-            _delete(replace(work, state=state), id, saved.instant.requested)
+            _free_folders(state.storage, id)
+            _delete(replace(work, state=state), saved.instant.requested)
             ended.add(id)
     for pin in list_pins(state.storage):
         of_plan = _PIN.fullmatch(pin.id)
         if pin.until <= now.timestamp() or (of_plan and _is_undone(store, of_plan[1])):
+            if of_plan:
+                _free_folders(state.storage, of_plan[1])
             drop_pins(state.storage, pin.id)
     return tuple(sorted(ended))
+
+
+def _keep_folders(storage: Storage, plan: str, partitions: list[str]) -> None:
+    """Put the empty logs of a plan into the folders of partitions, and write down which."""
+    storage.write(_folders_path(plan), json.dumps(partitions, ensure_ascii=False).encode())
+    for path in _stays(plan, partitions):
+        storage.create(path, b"")
+
+
+def _free_folders(storage: Storage, plan: str) -> None:
+    """Take the empty logs of a plan away."""
+    try:
+        partitions = json.loads(storage.read(_folders_path(plan)))
+    except NotFound:
+        return
+    storage.delete(_stays(plan, partitions))
+    storage.delete([_folders_path(plan)])
+
+
+def _folders_path(plan: str) -> str:
+    return f"{PLANS_FOLDER}/{plan}/folders.json"
 
 
 def _stays(plan: str, partitions: Iterable[str]) -> list[str]:
@@ -109,13 +134,7 @@ def _stays(plan: str, partitions: Iterable[str]) -> list[str]:
     return [f"{partition}/{name}" if partition else name for partition in partitions]
 
 
-def _delete(work: Servicing, plan: str, instant: str) -> None:
-    try:
-        targets = [item.target for item in PlanStore(work.state.storage).load(plan).items]
-    except NotFound:
-        log.warning("the files that kept folders are not known", extra=facts(plan=plan))
-    else:
-        work.state.storage.delete(_stays(plan, targets))
+def _delete(work: Servicing, instant: str) -> None:
     try:
         delete_savepoint(work, instant)
     except InstantNotFound:

@@ -1,5 +1,6 @@
 """Savepoints hold the files of a drop where others clean the table, as long as its undo window."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -39,6 +40,32 @@ def test_a_savepoint_is_made_before_the_drop_and_goes_with_the_undo() -> None:
     assert (found.note, found.instant.requested) == (note(plan), last.requested)
     assert undone(storage, plan).how == "by a rollback"
     assert saved(storage) == [] and seen(storage) == before
+
+
+def kept_folders(storage: Storage) -> list[str]:
+    return [file.path for file in storage.list("p=x", stats=False) if "_9999" in file.path]
+
+
+def test_folders_are_kept_from_the_cleaner_of_others_and_freed() -> None:
+    storage = memory()
+    table = made_table(storage, "mor-v6-plain")
+    table.savepoint(note="mine")
+    before = seen(storage)
+    plan = planned(storage)
+    applied(storage, plan, **ALWAYS)
+    (kept,) = kept_folders(storage)
+    assert kept.startswith("p=x/.99999999-") and storage.read(kept) == b""
+    # No reader sees it, and nothing is wrong with it.
+    assert of_partition(seen(storage), "x") == Counter()
+    assert "p=x" not in table.ttl.statistics().partitions
+    report = table.fsck(deep=True)
+    assert report.ok, report.problems
+    undone(storage, plan)
+    assert kept_folders(storage) == [] and seen(storage) == before
+    again = planned(storage)
+    applied(storage, again, **ALWAYS, lakewright__undo__window="0s")
+    release_ended(servicing(storage), datetime.now(UTC) + timedelta(seconds=1))
+    assert kept_folders(storage) == []
 
 
 def test_rows_come_back_with_a_savepoint_that_is_there() -> None:
