@@ -160,8 +160,10 @@ class Levels:
 
     def _hive(self, path: str) -> list[str] | None:
         """Cut a path at the names of its columns; a value goes on until the next name."""
-        segments = path.split("/")
         prefixes = self._prefixes
+        if len(prefixes) == 1 and "/" not in path:
+            return [path[len(prefixes[0]) :]] if path.startswith(prefixes[0]) else None
+        segments = path.split("/")
         if len(segments) == len(prefixes):
             for prefix, segment in zip(prefixes, segments, strict=True):
                 if not segment.startswith(prefix):

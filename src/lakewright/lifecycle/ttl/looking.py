@@ -39,11 +39,15 @@ class Look:
 
     @property
     def expired(self) -> list[Verdict]:
-        """The partitions that go: the longest overdue first, then the smallest values."""
-        found = [verdict for verdict in self.verdicts if verdict.expired]
+        """The partitions that go: those too many by their values, then the longest overdue."""
+        ranked, timed = [], []
+        for verdict in self.verdicts:
+            if verdict.expired:
+                (ranked if verdict.expires_at is None else timed).append(verdict)
         order = self.governing.levels.order
-        first = dt.datetime.min.replace(tzinfo=dt.UTC)
-        return sorted(found, key=lambda v: (v.expires_at or first, order(v.partition)))
+        ranked.sort(key=lambda verdict: order(verdict.partition))
+        timed.sort(key=lambda verdict: (verdict.expires_at, verdict.partition))
+        return [*ranked, *timed]
 
     def of(self, partition: str) -> Verdict:
         """Return the verdict on one partition; ``NotFound`` names such as there are."""

@@ -6,6 +6,7 @@ whoever refreshes it reads the others alone.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,13 @@ from lakewright.model.instant import is_instant_time
 
 #: How many partitions are written at a time.
 _LINES = 4096
+_OPENING = '"Partitions": ['
+_CLOSING = "\n]}\n"
+_LINE = re.compile(
+    r',?\n\{"RelativePath": ("(?:[^"\\\x00-\x1f]|\\.)*"), "LastModifiedTime": "([0-9]+)", '
+    r'"PartitionTotalFileSize": ([0-9]{1,19})\}',
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,7 @@ def encode(gathered: Gathered) -> Iterator[bytes]:
     """Write statistics as text, a piece at a time; partitions are sorted by path."""
     head = {"Instant": gathered.stats.instant, "Seen": sorted(gathered.seen)}
     text = json.dumps({**head, "Pending": sorted(gathered.pending)})
-    yield f'{text[:-1]}, "Partitions": ['.encode()
+    yield f"{text[:-1]}, {_OPENING}".encode()
     quote = json.JSONEncoder().encode
     lines: list[str] = []
     before = "\n"
@@ -76,40 +84,66 @@ def encode(gathered: Gathered) -> Iterator[bytes]:
 
 def decode(data: bytes, path: str) -> Gathered:
     """Read statistics; ``Corrupt`` says what is wrong with the text."""
-    # Very many partitions share very few times.
-    times: dict[str, str] = {}
-
-    def read(pairs: list[tuple[str, object]]) -> object:
-        match held := dict(pairs):
-            case {
-                "RelativePath": str(partition),
-                "LastModifiedTime": str(time),
-                "PartitionTotalFileSize": int(size),
-            } if size >= 0 and size is not True and size is not False:
-                if time not in times:
-                    if not is_instant_time(time):
-                        raise ValueError(f"{time!r} is no instant")
-                    times[time] = time
-                return PartitionStat(partition, times[time], size)
-        return held
-
     try:
-        body = json.loads(data, object_pairs_hook=read)
-    except (ValueError, RecursionError) as cause:
+        text = data.decode()
+        head, mark, lines = text.partition(_OPENING)
+        partitions = _read_lines(lines) if mark else None
+        # What is laid out in another way, by a hand for example, is read as any JSON.
+        body = json.loads(text if partitions is None else f"{head}{_OPENING}]}}")
+        stats = _read_objects(body) if partitions is None else partitions
+    except (ValueError, RecursionError, KeyError, TypeError) as cause:
         raise _damaged(path, str(cause)) from cause
     match body:
-        case {
-            "Instant": str(instant),
-            "Seen": list(seen),
-            "Pending": list(pending),
-            "Partitions": list(found),
-        } if is_instant_time(instant) and all(isinstance(name, str) for name in (*seen, *pending)):
-            partitions = {stat.path: stat for stat in found if isinstance(stat, PartitionStat)}
-            if len(partitions) < len(found):
-                raise _damaged(path, "a partition is named twice, or lacks one of its three facts")
-            stats = PartitionStats(instant, partitions)
-            return Gathered(stats, frozenset(seen), frozenset(pending))
+        case {"Instant": str(instant), "Seen": list(seen), "Pending": list(pending)} if (
+            is_instant_time(instant) and all(isinstance(name, str) for name in (*seen, *pending))
+        ):
+            return Gathered(PartitionStats(instant, stats), frozenset(seen), frozenset(pending))
     raise _damaged(path, "Instant, Seen, Pending and Partitions are expected")
+
+
+def _read_lines(text: str) -> dict[str, PartitionStat] | None:
+    """Read partitions that are laid out as ``encode`` does it; None where they are not."""
+    found: dict[str, PartitionStat] = {}
+    times = _Times()
+    end = 0
+    for match in _LINE.finditer(text):
+        if match.start() != end:
+            return None
+        end = match.end()
+        quoted, time, size = match.groups()
+        path = json.loads(quoted) if "\\" in quoted else quoted[1:-1]
+        if path in found:
+            raise ValueError(f"{path!r} is named twice")
+        found[path] = PartitionStat(path, times[time], int(size))
+    return found if text[end:] == _CLOSING else None
+
+
+def _read_objects(body: object) -> dict[str, PartitionStat]:
+    if not isinstance(body, dict):
+        raise TypeError("it is no object")
+    found: dict[str, PartitionStat] = {}
+    times = _Times()
+    for held in body["Partitions"]:
+        match held:
+            case {
+                "RelativePath": str(path),
+                "LastModifiedTime": str(time),
+                "PartitionTotalFileSize": int(size),
+            } if size >= 0 and not isinstance(size, bool) and path not in found:
+                found[path] = PartitionStat(path, times[time], size)
+            case _:
+                raise ValueError("a partition is named twice, or lacks one of its three facts")
+    return found
+
+
+class _Times(dict[str, str]):
+    """Times that were looked at, each kept once: very many partitions share very few."""
+
+    def __missing__(self, time: str) -> str:
+        if not is_instant_time(time):
+            raise ValueError(f"{time!r} is no instant")
+        self[time] = time
+        return time
 
 
 def _damaged(path: str, why: str) -> Corrupt:
