@@ -84,6 +84,8 @@ def test_plans_of_a_lake(table: lw.Table, tmp_path: Path) -> None:
     lake.table("shop.users").plan_delete_partitions([partition(2, 3)])
     (listed,) = told("plans", "list", "--lake", str(tmp_path / "lake"))
     assert (listed["table"], listed["state"]) == ("shop.users", "planned")
+    assert told("plans", table.path) == told("plans", "list", table.path)
+    assert "apply" in run("plans", "--help")
     with pytest.raises(Invalid, match="a table or a lake"):
         run("plans", "list")
     shown = run("plans", "show", table.path, listed["plan"])

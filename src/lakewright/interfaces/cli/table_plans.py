@@ -3,9 +3,10 @@
 import json
 import shlex
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from lakewright.interfaces.cli.output import Output, emit, emit_facts, say
 from lakewright.interfaces.cli.plans import As, DryRun, Limit, Path, Setting, emit_json, settings_of
@@ -14,7 +15,18 @@ from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.records import Applied, PlanRecord, Undone
 from lakewright.model.errors import Invalid
 
+
+class _ListsByDefault(TyperGroup):
+    """Takes ``plans PATH`` for ``plans list PATH``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer hides it
+        """Put the word in that was left out."""
+        known = args and (args[0] in self.commands or args[0] == "--help")
+        return super().parse_args(ctx, args if known or not args else ["list", *args])
+
+
 app = typer.Typer(
+    cls=_ListsByDefault,
     help="Plans that are kept with tables: look at them, apply them, undo them.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from operator import itemgetter
 
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.ttl.bound import Governance, bind
@@ -40,14 +41,17 @@ class Look:
     @property
     def expired(self) -> list[Verdict]:
         """The partitions that go: those too many by their values, then the longest overdue."""
-        ranked, timed = [], []
+        ranked: list[Verdict] = []
+        timed: list[tuple[dt.datetime, str, Verdict]] = []
         for verdict in self.verdicts:
-            if verdict.expired:
-                (ranked if verdict.expires_at is None else timed).append(verdict)
+            if verdict.expired and verdict.expires_at is None:
+                ranked.append(verdict)
+            elif verdict.expired and verdict.expires_at is not None:
+                timed.append((verdict.expires_at, verdict.partition, verdict))
         order = self.governing.levels.order
         ranked.sort(key=lambda verdict: order(verdict.partition))
-        timed.sort(key=lambda verdict: (verdict.expires_at, verdict.partition))
-        return [*ranked, *timed]
+        timed.sort(key=itemgetter(0, 1))
+        return [*ranked, *(verdict for _, _, verdict in timed)]
 
     def of(self, partition: str) -> Verdict:
         """Return the verdict on one partition; ``NotFound`` names such as there are."""
