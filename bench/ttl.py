@@ -295,7 +295,7 @@ def lines(about: Mapping[str, int], found: Mapping[str, Mapping[str, Any]]) -> I
     peer = found.get("hudi", {})
     if peer:
         yield ""
-        yield f"{PEER_PARTITIONS:,} partitions dropped on Spark {peer['spark']}, 30 days retained:"
+        yield f"{PEER_PARTITIONS:,} partitions dropped on Spark {peer['spark']}, 20 days retained:"
         yield ""
         yield "| what | wall s | CPU s | wall, range |"
         yield "| --- | --- | --- | --- |"
