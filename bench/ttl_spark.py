@@ -20,7 +20,7 @@ from peers import session
 from steps import Step, by_turns
 
 LONG_AGO = "20200101000000000"
-# Hudi counts the milliseconds of days in 32 bits: from 25 days on nothing expires there.
+# Hudi multiplies days to milliseconds in 32 bits: of 25 to 49 days nothing expires there.
 RETAIN = 20
 OPTIONS = {"hoodie.metadata.enable": "false", "hoodie.clean.automatic": "false"}
 MOST = "hoodie.partition.ttl.strategy.max.delete.partitions"
