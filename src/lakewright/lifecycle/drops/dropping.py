@@ -13,7 +13,6 @@ from datetime import datetime
 
 from lakewright.actions.partitions.returning import Gone
 from lakewright.actions.write.bucket_admission import admit_index
-from lakewright.actions.write.progress import Silence
 from lakewright.actions.write.request import WriteRequest
 from lakewright.actions.write.write import write
 from lakewright.lifecycle.drops.held import (
@@ -175,7 +174,7 @@ class _Dropping:
             guard=self._guard,
         )
         try:
-            result = write(self._state, work.executor, None, request, work.committer, Silence())
+            result = write(self._state, work.executor, None, request, work.committer, work.progress)
         except Conflict:
             # After any other error it may be that the commit took effect.
             _drop_pins(self._state, [_pin_id(self._plan, self._run.attempt)])

@@ -23,6 +23,7 @@ from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.views import savepoints
 from lakewright.format.hudi.metadata.clean import CleanPlan
 from lakewright.lifecycle.plans.options import SAVEPOINT
+from lakewright.lifecycle.plans.plan import Json, decode
 from lakewright.lifecycle.plans.records import PlanState
 from lakewright.lifecycle.plans.store import PLANS_FOLDER, PlanStore
 from lakewright.model.errors import AlreadyExists, InstantNotFound, LakewrightError, NotFound
@@ -99,7 +100,8 @@ def release_ended(work: Servicing, now: datetime) -> tuple[str, ...]:
     for pin in list_pins(state.storage):
         of_plan = _PIN.fullmatch(pin.id)
         if pin.until <= now.timestamp() or (of_plan and _is_undone(store, of_plan[1])):
-            if of_plan:
+            # The pin of an undo that failed ends long before the plan does.
+            if of_plan and _has_ended(store, of_plan[1], now):
                 _free_folders(state.storage, of_plan[1])
             drop_pins(state.storage, pin.id)
     return tuple(sorted(ended))
@@ -114,12 +116,19 @@ def _keep_folders(storage: Storage, plan: str, partitions: list[str]) -> None:
 
 def _free_folders(storage: Storage, plan: str) -> None:
     """Take the empty logs of a plan away."""
+    where = _folders_path(plan)
     try:
-        partitions = json.loads(storage.read(_folders_path(plan)))
+        partitions = decode(storage.read(where), where, _texts)
     except NotFound:
         return
     storage.delete(_stays(plan, partitions))
-    storage.delete([_folders_path(plan)])
+    storage.delete([where])
+
+
+def _texts(value: Json) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise TypeError(f"{value!r} is no list of texts")
+    return value
 
 
 def _folders_path(plan: str) -> str:

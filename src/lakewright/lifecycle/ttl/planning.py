@@ -40,8 +40,8 @@ _DOUBT = "its files and the statistics do not agree, though these were gathered 
 def plan_ttl(work: Servicing, *, now: dt.datetime | None = None, by: str = "") -> Plan:
     """Plan to drop the partitions that have expired; nothing is changed, and nothing kept yet.
 
-    At most ``hoodie.partition.ttl.strategy.max.delete.partitions`` of them, the longest overdue
-    first. Those on which a service is planned are left to a later run.
+    At most ``hoodie.partition.ttl.strategy.max.delete.partitions`` of them: first those that are
+    too many, then the longest overdue. Those on which a service is planned are left to a later run.
     """
     work = replace(work, state=work.state.refresh())
     seen = look(work, now)

@@ -11,7 +11,7 @@ from lakewright.lifecycle.plans.plan import Plan
 from lakewright.model.errors import Conflict, InvalidOption
 from lakewright.model.instant import Action
 from lakewright.storage.port import Storage
-from lakewright.table.pins import list_pins
+from lakewright.table.pins import Pin, add_pin, list_pins
 from lakewright.table.state import open_state
 from support.dropping import applied, made_table, memory, of_partition, planned, seen, undone
 from support.servicing import servicing
@@ -60,6 +60,10 @@ def test_folders_are_kept_from_the_cleaner_of_others_and_freed() -> None:
     assert "p=x" not in table.ttl.statistics().partitions
     report = table.fsck(deep=True)
     assert report.ok, report.problems
+    # An undo that was cut off left its pin, which ends before the window does.
+    add_pin(storage, Pin(f"{plan.id}-undo-1", 0.0, "an undo that died", {}))
+    release_ended(servicing(storage), datetime.now(UTC))
+    assert kept_folders(storage) == [kept]
     undone(storage, plan)
     assert kept_folders(storage) == [] and seen(storage) == before
     again = planned(storage)
