@@ -3,7 +3,9 @@
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,17 @@ def test_a_frame_may_be_filtered_twice_and_joined_with_itself(
     halves = frame.where("qty > 0").unionAll(frame.where("qty <= 0 or qty is null"))
     assert halves.count() == frame.count() > 0
     assert frame.alias("a").join(frame.alias("b"), "id").count() == frame.count()
+
+
+def test_an_overlay_asks_for_its_verdicts_once(golden_table: Table, spark: Any) -> None:
+    plan = lw.open_table(golden_table("mor_basic_v9")).scan().plan()
+    asked = to_spark(with_options(plan, merging="overlay"), spark).groupBy("region").count()
+    assert asked.collect()
+    told = StringIO()
+    with redirect_stdout(told):
+        asked.explain()
+    carried_out = told.getvalue().split("== Initial Plan ==")[0]
+    assert carried_out.count("ReusedExchange [_lakewright_file") == 1
 
 
 @pytest.mark.parametrize("merging", ["workers", "overlay"])

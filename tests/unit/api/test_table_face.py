@@ -35,6 +35,30 @@ def test_rows_come_in_every_form(orders: lw.Table) -> None:
     assert scan.count() == 4
 
 
+@pytest.mark.parametrize("blocks", ["parquet", "avro"])
+@pytest.mark.parametrize("order_by", ["ts", None])
+@pytest.mark.parametrize("memory", ["0", "1000000"])
+def test_a_column_that_no_log_has_yet_costs_no_row(
+    tmp_path: Path, blocks: str, order_by: str | None, memory: str
+) -> None:
+    told = {"hoodie.logfile.data.block.format": blocks, "lakewright.read.log-memory": memory}
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+    table = lw.create_table(
+        tmp_path / "t",
+        schema=schema,
+        key="id",
+        order_by=order_by,
+        type="MERGE_ON_READ",
+        buckets=1,
+        options=told,
+    )
+    for ts, count in enumerate([10, 6, 4]):
+        table.upsert(pa.table({"id": [f"k{n}" for n in range(count)], "ts": [ts] * count}, schema))
+    table.upsert(pa.table({"id": ["k0"], "ts": [9], "new": [7]}))
+    found = table.scan(columns=["new"]).to_arrow().column("new").to_pylist()
+    assert sorted(found, key=str) == [7] + [None] * 9
+
+
 def test_counting_reads_footers_where_they_are_exact(own_table: Callable[[str], Path]) -> None:
     plain = lw.open_table(own_table("orders_cow"))
     counted, rest = plain.scan().plan().split_countable()

@@ -1,7 +1,9 @@
 """File slices of any history give the rows of merging their records one at a time."""
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from lakewright.actions.scan import ScanRequest, plan_scan
 from lakewright.engine.local.scan import scan_batches
 from lakewright.format.hudi.avro_schema import parse_avro_schema
 from lakewright.format.hudi.log.write import rollback_block
-from lakewright.model.errors import Invalid, Unsupported
+from lakewright.model.errors import Corrupt, Invalid, Unsupported
 from lakewright.model.expression.bind import bind
 from lakewright.model.expression.parse import parse_expression
 from lakewright.model.files import FileSlice, ReadingMode
@@ -75,6 +77,31 @@ def test_windows_hold_what_was_written_in_them(base, blocks, event_time, version
     )
     times = {"start": done[start - 1] if start else None, "end": done[end - 1]}
     assert rows_of(table, mode=ReadingMode.INCREMENTAL, **times) == wanted
+
+
+@settings(max_examples=50)
+@given(base_files, log_blocks, st.booleans(), st.integers(0, 70))
+def test_an_overlay_gives_the_rows_that_merging_gives(base, blocks, event_time, more) -> None:
+    state = build(base, blocks, event_time=event_time).state()
+    plan = plan_scan(state, ScanRequest(columns=("id", "ts", "n")))
+    reader = FileSliceReader.of(state).project(plan.schema)
+    found = []
+    for task in plan.tasks:
+        with reader.overlay(task.slice, with_rows=False) as overlay:
+            verdict = overlay.verdict()
+        stored = [
+            row for batch in reader.open(replace(task.slice, logs=())) for row in batch.to_pylist()
+        ]
+        found += [row for row, gone in zip(stored, verdict.replaced, strict=True) if not gone]
+        chosen = np.concatenate([verdict.chosen, np.zeros(more, dtype=bool)])
+        with reader.overlay(task.slice) as overlay:
+            found += [row for batch in overlay.rows(chosen) for row in batch.to_pylist()]
+        if verdict.chosen.any():
+            with reader.overlay(task.slice) as overlay, pytest.raises(Corrupt, match="other"):
+                list(overlay.rows(verdict.chosen[:-1]))
+    assert sorted(tuple(row.values()) for row in found) == merged(
+        base, blocks, event_time=event_time
+    )
 
 
 @settings(max_examples=20)

@@ -1,13 +1,16 @@
 """Slices with logs as native scans: Spark reads the base files, workers read only the logs.
 
-Workers tell, per base file, which rows the logs take away: one bit per row. The bits are joined
-to the scan by the file's name and tested at the row's number in the file. The log records that
-count are a second, small set of rows. Since rows are taken away by their place and not by their
-values, Spark may prune columns and push filters into the scan as it does for plain parquet.
+Workers tell, per base file, which rows the logs take away and which log records count: one bit
+each. The bits are joined to the scan by the file's name and tested at the row's number in the file.
+The log records that count are a second, small set of rows, read by workers that are told the bits.
+Since rows are taken away by their place and not by their values, Spark may prune columns and push
+filters into the scan as it does for plain parquet.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -16,9 +19,17 @@ from pyspark.sql import functions as F
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task
 from lakewright.engine.spark.layout import NativeFiles
 from lakewright.engine.spark.native import conditioned, scan_frame, typed
+from lakewright.engine.spark.schema import to_spark_schema
 from lakewright.engine.spark.session import parallelism
-from lakewright.engine.spark.tasks import WorkerJob, python_frame, rows_frame
-from lakewright.engine.spark.worker import FILE_BITS
+from lakewright.engine.spark.tasks import (
+    bundle_count,
+    dealt,
+    python_frame,
+    rows_frame,
+    worker_schema,
+)
+from lakewright.engine.spark.worker import FILE_BITS, Shared, pack
+from lakewright.engine.spark.workers import in_worker
 from lakewright.model.files import ReadingMode
 from lakewright.model.options import declare
 from lakewright.model.schema import Struct
@@ -93,13 +104,38 @@ def overlaid_frame(
         f"crc32({_METADATA}.file_name) as {number}",
         f"{_METADATA}.row_index as {_ROW}",
     )
-    finding = WorkerJob("read_replaced", FILE_BITS, None, _size_of_logs)
-    replaced = python_frame(spark, spec, files.tasks, finding)
-    word = f"{bits}[cast(shiftright({_ROW}, 6) as int)]"
+    told = Shared(spec, FILE_BITS), files.tasks, "read_verdicts", _size_of_logs
+    verdicts = F.broadcast(python_frame(spark, *told, schema=to_spark_schema(FILE_BITS)))
+    word = f"{bits}[cast(shiftright({_ROW}, 6) + 1 as int)]"
     stays = F.expr(f"getbit({word}, cast({_ROW} & 63 as int)) = 0")
-    kept = scan.join(F.broadcast(replaced), number).where(stays)
-    rows = rows_frame(spark, spec, files.tasks, "read_replacing", _size_of_logs)
-    return conditioned(kept, spec).unionAll(rows)
+    kept = conditioned(scan.join(verdicts, number).where(stays), spec)
+    rows = rows_frame(spec, files.tasks, lambda s: _chosen_frame(spark, s, files.tasks, verdicts))
+    return kept.unionAll(rows)
+
+
+def _chosen_frame(
+    spark: "SparkSession", shared: Shared, tasks: Sequence[ReadTask], verdicts: "DataFrame"
+) -> "DataFrame":
+    """Return the log records that count.
+
+    The verdicts are joined as they are joined to the scan, so that Spark asks for them once.
+    """
+    number, bits = (field.name for field in FILE_BITS)
+    sizes = [_size_of_logs(task) for task in tasks]
+    bundles = dealt(
+        tasks, bundle_count(sizes, parallelism(spark), shared.spec.options), _size_of_logs
+    )
+    numbers = ",".join(str(file_number(task)) for bundle in bundles for task in bundle)
+    slices = spark.range(0, len(tasks), 1, len(bundles)).selectExpr(
+        "id", f"cast(split('{numbers}', ',') as array<bigint>)[cast(id as int)] as {number}"
+    )
+    told = slices.join(verdicts, number).selectExpr(
+        "id", f"slice({bits}, cast({bits}[0] as int) + 2, size({bits})) as {bits}"
+    )
+    starts = tuple(accumulate((len(bundle) for bundle in bundles[:-1]), initial=0))
+    packed = tuple(pack(bundle) for bundle in bundles)
+    reader = in_worker("worker", "read_chosen", pack(shared), packed, starts)
+    return told.mapInArrow(reader, worker_schema(shared))
 
 
 def _size_of_logs(task: Task) -> int:

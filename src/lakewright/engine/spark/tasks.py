@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 from lakewright.actions.tasks.read import ReadSpec, Task
@@ -16,6 +16,7 @@ from lakewright.model.schema import Struct
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 T = TypeVar("T")
 
@@ -35,56 +36,52 @@ _SMALLEST_TASK = 4 << 20
 
 def merged_frame(spark: "SparkSession", spec: ReadSpec, tasks: Sequence[Task]) -> "DataFrame":
     """Return the rows of tasks, merged by Python workers, a few tasks per core."""
-    return rows_frame(spark, spec, tasks, "read_packed", lambda task: task.size)
+
+    def run(shared: Shared) -> "DataFrame":
+        return python_frame(spark, shared, tasks, "read_packed", lambda task: task.size)
+
+    return rows_frame(spec, tasks, run)
 
 
 def rows_frame(
-    spark: "SparkSession",
-    spec: ReadSpec,
-    tasks: Sequence[Task],
-    function: str,
-    size: Callable[[Task], int],
+    spec: ReadSpec, tasks: Sequence[Task], run: Callable[[Shared], "DataFrame"]
 ) -> "DataFrame":
-    """Return rows of the scan's columns that a function of the worker module makes."""
+    """Return rows of the scan's columns; ``run`` makes those that workers hand over."""
     constants = Constants.of(spec, tasks)
     if constants is None:
-        shape = worker_form(spec.schema)
-        return python_frame(spark, spec, tasks, WorkerJob(function, shape, None, size))
+        return run(Shared(spec, worker_form(spec.schema)))
     travelling = constants.travelling(spec)
     shape = Struct((*worker_form(travelling.schema).fields, NUMBER))
-    job = WorkerJob(function, shape, constants.numbers, size)
-    return constants.restore(python_frame(spark, travelling, tasks, job), spec.schema)
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerJob:
-    """A function of the worker module, the columns of its batches, and what it reads of a task.
-
-    ``numbers`` are those of partitions, where batches carry them.
-    """
-
-    function: str
-    shape: Struct
-    numbers: Mapping[str, int] | None
-    size: Callable[[Task], int]
+    return constants.restore(run(Shared(travelling, shape, constants.numbers)), spec.schema)
 
 
 def python_frame(
-    spark: "SparkSession", spec: ReadSpec, tasks: Sequence[Task], job: WorkerJob
+    spark: "SparkSession",
+    shared: Shared,
+    tasks: Sequence[Task],
+    function: str,
+    size: Callable[[Task], int],
+    *,
+    schema: "StructType | None" = None,
 ) -> "DataFrame":
-    """Run a job over packed tasks; its batches are the rows.
+    """Run a function of the worker module over packed tasks; its batches are the rows.
 
-    Every partition is one bundle of tasks. The bundles travel with the function: a DataFrame of
-    bundles would have to be shuffled to be spread evenly.
+    Every partition is one bundle of tasks, whose ``size`` is what the function reads of them. The
+    bundles travel with the function: a DataFrame of bundles would have to be shuffled to be spread
+    evenly.
     """
     ensure_workers(spark)
-    wanted = bundle_count([job.size(task) for task in tasks], parallelism(spark), spec.options)
-    bundles = [pack(bundle) for bundle in pack_tasks(tasks, wanted, job.size)]
-    shared = pack(Shared(spec, job.shape, job.numbers))
-    reader = in_worker("worker", "run_bundles", job.function, shared, tuple(bundles))
+    sizes = [size(task) for task in tasks]
+    wanted = bundle_count(sizes, parallelism(spark), shared.spec.options)
+    bundles = [pack(bundle) for bundle in pack_tasks(tasks, wanted, size)]
+    reader = in_worker("worker", "run_bundles", function, pack(shared), tuple(bundles))
     count = len(bundles)
-    schema = to_spark_schema(nullable(job.shape))
-    return spark.range(0, count, 1, count).mapInArrow(reader, schema)
+    return spark.range(0, count, 1, count).mapInArrow(reader, schema or worker_schema(shared))
+
+
+def worker_schema(shared: Shared) -> "StructType":
+    """Return what Spark is told of the rows of workers; anything in them may be null."""
+    return to_spark_schema(nullable(shared.shape))
 
 
 def bundle_count(sizes: Sequence[int], width: int, options: Mapping[str, str]) -> int:
@@ -100,10 +97,26 @@ def bundle_count(sizes: Sequence[int], width: int, options: Mapping[str, str]) -
 
 def pack_tasks(tasks: Iterable[T], count: int, size: Callable[[T], int]) -> list[list[T]]:
     """Spread tasks over bundles of about equal size, the largest first."""
-    bundles: list[list[T]] = [[] for _ in range(count)]
-    loads = [(0, number) for number in range(count)]
+    tasks = list(tasks)
+    bundles = _packed(tasks, [len(tasks)] * count, size)
+    return [bundle for bundle in bundles if bundle]
+
+
+def dealt(tasks: Sequence[T], count: int, size: Callable[[T], int]) -> list[list[T]]:
+    """Spread tasks over as many bundles as ``spark.range`` makes partitions, and as it does.
+
+    The bundles hold equally many tasks, as far as that goes; their sizes are as even as it allows.
+    """
+    bounds = [number * len(tasks) // count for number in range(count + 1)]
+    return _packed(tasks, [end - start for start, end in pairwise(bounds)], size)
+
+
+def _packed(tasks: Sequence[T], room: list[int], size: Callable[[T], int]) -> list[list[T]]:
+    bundles: list[list[T]] = [[] for _ in room]
+    loads = [(0, number) for number, most in enumerate(room) if most]
     for task in sorted(tasks, key=size, reverse=True):
         load, number = heapq.heappop(loads)
         bundles[number].append(task)
-        heapq.heappush(loads, (load + max(size(task), 1), number))
-    return [bundle for bundle in bundles if bundle]
+        if len(bundles[number]) < room[number]:
+            heapq.heappush(loads, (load + max(size(task), 1), number))
+    return bundles

@@ -3,6 +3,7 @@
 import gc
 import pickle
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,8 +21,15 @@ from lakewright.model.files import BaseFile
 from lakewright.model.schema import LONG, Field, List, Struct
 from lakewright.table.merge.winners import Flags
 
-#: What workers tell about a base file: its number, and a bit for each row that is taken away.
-FILE_BITS = Struct((Field("_lakewright_file", LONG), Field("_lakewright_bits", List(LONG))))
+#: What workers tell about a base file: its number; then, as words, how many of them follow for its
+#: rows, a bit for each row that is taken away, and a bit for each log record that counts. They are
+#: one column, and never null, so that those who need different parts of them ask for the same.
+FILE_BITS = Struct(
+    (
+        Field("_lakewright_file", LONG, nullable=False),
+        Field("_lakewright_bits", List(LONG, element_nullable=False), nullable=False),
+    )
+)
 
 
 def pack(value: object) -> bytes:
@@ -95,8 +103,8 @@ def settle() -> None:
     gc.freeze()
 
 
-def read_replaced(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
-    """Tell which rows of the base files of packed slices are taken away by their logs."""
+def read_verdicts(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
+    """Tell which rows of the base files of packed slices go, and which log records count."""
     job, tasks = _unpacked(shared, packed)
     reader = job.spec.reader()
     target = to_arrow_schema(FILE_BITS)
@@ -106,22 +114,42 @@ def read_replaced(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
             continue
         with reader.overlay(task.slice, with_rows=False) as overlay:
             if overlay is None:
-                gone = np.ones(base_rows(job.spec, base), dtype=bool)
+                gone = words(np.ones(base_rows(job.spec, base), dtype=bool))
+                chosen = words(np.zeros(0, dtype=bool))
             else:
-                gone = overlay.replaced()
-        columns = [[crc32(base.name.encode())], [words(gone)]]
+                verdict = overlay.verdict()
+                gone, chosen = words(verdict.replaced), words(verdict.chosen)
+        told = np.concatenate([np.array([len(gone)], dtype=np.int64), gone, chosen])
+        columns = [[crc32(base.name.encode())], [told]]
         arrays = [pa.array(c, f.type) for c, f in zip(columns, target, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=target)
 
 
-def read_replacing(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
-    """Stream the rows that the logs of packed slices put in the place of base rows."""
-    job, tasks = _unpacked(shared, packed)
+def read_chosen(
+    shared: bytes, bundles: Sequence[bytes], starts: Sequence[int], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Stream the log records that count, of the slices whose numbers the batches hold.
+
+    ``starts`` are the numbers of the first slices of the bundles. Beside the number of a slice
+    stand the bits of its log records.
+    """
+    opened: tuple[int, Sequence[Task]] = -1, ()
+    job = cast("Shared", unpack(shared))
     reader = job.spec.reader()
-    for task in _slices(tasks):
-        with reader.overlay(task.slice) as overlay:
-            batches = reader.open(task.slice) if overlay is None else overlay.rows()
-            yield from _handed_over(job, task, batches)
+    for batch in batches:
+        for number, told in zip(*batch.columns, strict=True):
+            place = bisect_right(starts, number.as_py()) - 1
+            if place != opened[0]:
+                opened = place, _unpacked(shared, bundles[place])[1]
+            task = opened[1][number.as_py() - starts[place]]
+            if not isinstance(task, ReadTask):
+                continue
+            with reader.overlay(task.slice) as overlay:
+                if overlay is None:
+                    rows = reader.open(task.slice)
+                else:
+                    rows = overlay.rows(flags(told.values.to_numpy()))
+                yield from _handed_over(job, task, rows)
 
 
 def _slices(tasks: Iterable[Task]) -> Iterator[ReadTask]:
@@ -133,8 +161,13 @@ def base_rows(spec: ReadSpec, base: BaseFile) -> int:
     return read_footer(spec.open_storage(), base.path, base.size).num_rows
 
 
-def words(flags: Flags) -> npt.NDArray[np.int64]:
+def words(marks: Flags) -> npt.NDArray[np.int64]:
     """Return flags as 64-bit words, the first flag in the lowest bit of the first word."""
-    padded = np.zeros(-(-len(flags) // 64) * 64, dtype=bool)
-    padded[: len(flags)] = flags
+    padded = np.zeros(-(-len(marks) // 64) * 64, dtype=bool)
+    padded[: len(marks)] = marks
     return np.packbits(padded, bitorder="little").view("<i8")
+
+
+def flags(held: npt.NDArray[np.int64]) -> Flags:
+    """Return the flags of words; those that fill the last word up are not set."""
+    return np.unpackbits(held.astype("<i8").view(np.uint8), bitorder="little").astype(bool)

@@ -50,12 +50,15 @@ class LogColumns:
     deciding: tuple[str, ...]
     rows: tuple[str, ...]
 
+    @property
+    def counted(self) -> str:
+        """A column that every block has, for those of which no other is wanted."""
+        return COMMIT_TIME if self.keys == (RECORD_KEY,) else self.keys[0]
+
     def merging(self, *, by_position: bool) -> tuple[str, ...]:
         """The columns that are needed to find the winners."""
         if by_position:
-            # Records are counted too, and a block read for no column that it has would have none.
-            counted = COMMIT_TIME if self.keys == (RECORD_KEY,) else self.keys[0]
-            return tuple(dict.fromkeys((counted, *self.deciding)))
+            return self.deciding or (self.counted,)
         return tuple(dict.fromkeys((*self.keys, *self.deciding)))
 
     def both(self, *, by_position: bool) -> tuple[str, ...]:
@@ -133,6 +136,10 @@ class SliceLogs:
     def record_count(self) -> int:
         """How many records and deletes the blocks that were decoded so far hold."""
         return sum(self._counts.values())
+
+    def counted(self, number: int) -> int:
+        """Return how many records a block holds that was decoded."""
+        return self._counts[number]
 
     def count(self, number: int, records: int) -> None:
         """Remember how many records a block holds."""
@@ -234,7 +241,14 @@ class SliceLogs:
         return deletes & missing
 
     def read(self, number: int, columns: Sequence[str]) -> pa.Table:
-        """Return these columns of all records of a data block."""
+        """Return these columns of all records of a data block.
+
+        A block that has none of them gives another: rows without columns get lost on the way.
+        """
+        found = self._read(number, columns)
+        return found if found.column_names else self._read(number, (self._columns.counted,))
+
+    def _read(self, number: int, columns: Sequence[str]) -> pa.Table:
         block, names = self.blocks[number], self.names(number)
         found = read_data(self._open(block.path), block, names.in_file(columns))
         return names.in_table(found, columns)
@@ -244,8 +258,9 @@ class SliceLogs:
         return self._source.history.at(self.blocks[number].instant or "")
 
     def rows(self, number: int) -> pa.Table:
-        """Return the wanted columns of all records of a data block."""
+        """Return the wanted columns of all records of a data block; some other where it has none."""
         kept = self._kept.get(number)
         if kept is None:
             return self.read(number, self._columns.rows)
-        return kept.select([c for c in self._columns.rows if c in kept.schema.names])
+        wanted = [c for c in self._columns.rows if c in kept.schema.names]
+        return kept.select(wanted or kept.schema.names[:1])

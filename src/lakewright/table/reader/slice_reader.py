@@ -127,7 +127,7 @@ class FileSliceReader:
         """Open the logs of a slice for an engine that reads the base file by itself.
 
         None where records are merged column by column: such slices are read with ``open``.
-        Without ``with_rows`` no more is read than tells which base rows are replaced.
+        Without ``with_rows`` no more is read than the verdict needs.
         """
         source = self._source(file_slice)
         columns = _log_columns(source)

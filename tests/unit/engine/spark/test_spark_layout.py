@@ -1,5 +1,6 @@
 """Which files Spark may read by itself, decided without Spark."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 from zlib import crc32
 
@@ -15,8 +16,8 @@ from lakewright.engine.spark.layout import NativeFiles, _native_type
 from lakewright.engine.spark.overlay import without_twins
 from lakewright.engine.spark.paths import escape_glob, spark_root
 from lakewright.engine.spark.shapes import spread_shapes
-from lakewright.engine.spark.tasks import bundle_count, pack_tasks
-from lakewright.engine.spark.worker import pack, unpack, words
+from lakewright.engine.spark.tasks import bundle_count, dealt, pack_tasks
+from lakewright.engine.spark.worker import flags, pack, unpack, words
 from lakewright.model.errors import Unsupported
 from lakewright.model.files import BaseFile, FileGroupId, FileSlice, PartitionDescriptor
 from lakewright.model.schema import (
@@ -79,6 +80,15 @@ def test_bundles_hold_every_task_once_and_are_even(sizes: list[int], count: int)
         assert max(loads) - min(loads) <= max(max(s, 1) for s in sizes)
 
 
+@given(some.lists(some.integers(0, 1 << 30), min_size=1, max_size=200), some.integers(1, 20))
+def test_tasks_are_dealt_as_ranges_are_cut(sizes: list[int], count: int) -> None:
+    count = min(count, len(sizes))
+    bundles = dealt(list(enumerate(sizes)), count, lambda task: task[1])
+    assert sorted(task for bundle in bundles for task in bundle) == list(enumerate(sizes))
+    starts = [number * len(sizes) // count for number in range(count + 1)]
+    assert [len(bundle) for bundle in bundles] == [b - a for a, b in pairwise(starts)]
+
+
 @given(some.lists(some.integers(1, 400), max_size=5))
 def test_schemas_are_found_by_looking_at_few_files(runs: list[int]) -> None:
     """Each run is so many instants under one schema, which is another than the run before's."""
@@ -109,10 +119,12 @@ def test_how_many_bundles(sizes: list[int], width: int, count: int) -> None:
 
 
 @given(some.lists(some.booleans(), max_size=300))
-def test_words_hold_each_flag_in_its_bit(flags: list[bool]) -> None:
-    held = words(np.array(flags, dtype=bool))
-    assert len(held) == -(-len(flags) // 64)
-    assert [bool(int(held[i >> 6]) >> (i & 63) & 1) for i in range(len(flags))] == flags
+def test_words_hold_each_flag_in_its_bit(marks: list[bool]) -> None:
+    held = words(np.array(marks, dtype=bool))
+    assert len(held) == -(-len(marks) // 64)
+    assert [bool(int(held[i >> 6]) >> (i & 63) & 1) for i in range(len(marks))] == marks
+    assert flags(held)[: len(marks)].tolist() == marks
+    assert not flags(held)[len(marks) :].any()
 
 
 def test_base_files_with_one_checksum_are_told_apart_elsewhere() -> None:
