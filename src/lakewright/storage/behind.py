@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 #: After so many bytes more a sync is begun, unless one is under way.
-STEP = 32 << 20
+STEP = 64 << 20
 
 
 class WriteBehind(io.FileIO):

@@ -126,7 +126,10 @@ def read_verdicts(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
 
 
 def read_chosen(
-    shared: bytes, bundles: Sequence[bytes], starts: Sequence[int], batches: Iterable[pa.RecordBatch]
+    shared: bytes,
+    bundles: Sequence[bytes],
+    starts: Sequence[int],
+    batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Stream the log records that count, of the slices whose numbers the batches hold.
 

@@ -4,17 +4,12 @@ What changes are the places that the footer names, and one column of one value, 
 written anew. Page indexes go along; parquet's own bloom filters are left out.
 """
 
-import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import IO
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from lakewright.format.arrow.parquet_one_value import one_value_chunk
 from lakewright.format.arrow.thrift_compact import (
     BINARY,
     I16,
@@ -47,7 +42,6 @@ _PAGE = 4096
 _ALIGNED = 1 << 20
 _MOST_ORDINALS = 1 << 15
 _MOST_ROWS = 1 << 31
-_ROWS = 1 << 20
 _OPTIONAL = 1
 _BYTE_ARRAY = 6
 
@@ -303,17 +297,15 @@ class _Splice:
 
     def _made(self, replaced: OneValue, rows: int, *, indexed: bool) -> tuple[Fields, Fields]:
         """Write the chunk of the column of one value."""
-        data = _one_value_file(replaced, rows, optional=_is_optional(self.first, replaced.column))
-        footer = data[len(data) - 8 - int.from_bytes(data[-8:-4], "little") : -8]
-        (raw,) = split_list(split(footer)[_FileField.GROUPS][1])[1]
-        (only,) = split_list(split(raw)[_Group.COLUMNS][1])[1]
-        chunk = split(only)
-        meta = split(chunk[_Chunk.META][1])
-        start, size = _extent(meta)
-        self._shift(chunk, meta, self.at - start, io.BytesIO(data))
-        if not indexed and self.indexes and self.indexes[-1].chunk is chunk:
-            self.indexes.pop()
-        self._write(data[start : start + size])
+        optional = _is_optional(self.first, replaced.column)
+        made = one_value_chunk(replaced.column, replaced.value, rows, optional=optional)
+        meta, moved = made.meta, self.at
+        for number in (_Column.PAGES, _Column.DICTIONARY):
+            _add(meta, number, moved)
+        chunk: Fields = {_Chunk.OFFSET: (I64, packed(0)), _Chunk.META: (STRUCT, join(meta))}
+        if indexed:
+            self.indexes.append(_Indexes(chunk, made.column_index, made.offset_index, moved))
+        self._write(made.pages)
         return chunk, meta
 
     def _write(self, data: bytes) -> None:
@@ -334,27 +326,6 @@ class _Run:
             self.start = start
         self.chunks.append((chunk, meta))
         self.end = start + size
-
-
-@lru_cache(maxsize=16)
-def _one_value_file(replaced: OneValue, rows: int, *, optional: bool) -> bytes:
-    some = pa.DictionaryArray.from_arrays(
-        pa.array(np.zeros(min(rows, _ROWS), np.int32)), pa.array([replaced.value], pa.string())
-    )
-    # The same few rows again and again take no memory.
-    parts = [some] * (rows // _ROWS) + [some.slice(0, rows % _ROWS)]
-    column = pa.chunked_array(parts, some.type)
-    kind = pa.field(replaced.column, column.type, nullable=optional)
-    sink = io.BytesIO()
-    pq.write_table(
-        pa.table([column], pa.schema([kind])),
-        sink,
-        row_group_size=max(rows, 1),
-        compression="snappy",
-        store_schema=False,
-        write_page_index=True,
-    )
-    return sink.getvalue()
 
 
 def copy_range(source: IO[bytes], start: int, size: int, sink: IO[bytes], path: str) -> None:

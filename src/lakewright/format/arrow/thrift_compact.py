@@ -77,7 +77,7 @@ def join_list(kind: int, elements: Sequence[bytes]) -> bytes:
 
 def list_start(kind: int, size: int) -> bytes:
     """Return what comes before the elements of a list."""
-    return bytes([size << 4 | kind]) if size < 15 else bytes([0xF0 | kind]) + _plain(size)
+    return bytes([size << 4 | kind]) if size < 15 else bytes([0xF0 | kind]) + varint_bytes(size)
 
 
 def unpacked(raw: bytes) -> int:
@@ -88,7 +88,7 @@ def unpacked(raw: bytes) -> int:
 
 def packed(number: int) -> bytes:
     """Return the bytes of a number."""
-    return _plain(number << 1 if number >= 0 else (-number << 1) - 1)
+    return varint_bytes(number << 1 if number >= 0 else (-number << 1) - 1)
 
 
 def text_bytes(raw: bytes) -> bytes:
@@ -106,10 +106,11 @@ def binary(value: bytes) -> bytes:
 
 def length_of(value: bytes) -> bytes:
     """Return what comes before a binary value."""
-    return _plain(len(value))
+    return varint_bytes(len(value))
 
 
-def _plain(number: int) -> bytes:
+def varint_bytes(number: int) -> bytes:
+    """Return the bytes of a number without sign."""
     found = bytearray()
     while number > 0x7F:
         found.append(number & 0x7F | 0x80)

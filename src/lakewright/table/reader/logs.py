@@ -258,7 +258,7 @@ class SliceLogs:
         return self._source.history.at(self.blocks[number].instant or "")
 
     def rows(self, number: int) -> pa.Table:
-        """Return the wanted columns of all records of a data block; some other where it has none."""
+        """Return the wanted columns of a data block; some other where it has none of them."""
         kept = self._kept.get(number)
         if kept is None:
             return self.read(number, self._columns.rows)
