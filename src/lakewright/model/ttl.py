@@ -34,7 +34,7 @@ class PolicyKind(StrEnum):
     @property
     def ranks(self) -> bool:
         """Whether partitions below one parent are set against each other."""
-        return self in (PolicyKind.KEEP_BY_COUNT, PolicyKind.KEEP_BY_SIZE)
+        return self is PolicyKind.KEEP_BY_COUNT or self is PolicyKind.KEEP_BY_SIZE
 
     @property
     def unit(self) -> str:

@@ -106,10 +106,12 @@ class Governance:
         #: How many levels must be typed to find the policy of a partition.
         self.depth = max((shape[-1] + 1 for shape in shapes if shape), default=0)
 
-    def of(self, keys: Sequence[Key]) -> BoundPolicy | None:
+    def of(self, keys: tuple[Key, ...]) -> BoundPolicy | None:
         """Return the policy that governs the partition with these first values."""
         for shape, found in self._shapes:
-            bound = found.get(tuple(keys[i] for i in shape))
+            # As many levels as there are values are all of them.
+            same = len(shape) == len(keys)
+            bound = found.get(keys if same else tuple(keys[i] for i in shape))
             if bound is not None:
                 return bound
         return None

@@ -11,7 +11,7 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from lakewright.lifecycle.ttl.bound import (
     BoundPolicy,
@@ -50,8 +50,7 @@ class Stat(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Whether a partition has expired, by which policy and why.
 
     ``expires_at`` is the moment up to which the partition is kept where time decides; it goes
@@ -148,7 +147,7 @@ class _Judge:
         self._governance = Governance(bounds)
         self._known: list[dict[str, Key]] = [{} for _ in levels.levels]
         self._moments: dict[str, dt.datetime | None] = {}
-        self._since_known: dict[tuple[int, str, str | None], Verdict] = {}
+        self._since_known: dict[tuple[int, str], dict[str | None, Verdict]] = defaultdict(dict)
 
     def all(self, stats: Iterable[Stat]) -> list[Verdict]:
         verdicts: list[Verdict | None] = []
@@ -196,10 +195,10 @@ class _Judge:
 
     def _since(self, path: str, policy: TtlPolicy, verb: str, instant: str | None) -> Verdict:
         """Judge by the time that passed since an instant; very many partitions share one."""
-        same = self._since_known.get((id(policy), verb, instant))
+        known = self._since_known[id(policy), verb]
+        same = known.get(instant)
         if same is None:
-            same = self._judged_since(path, policy, verb, instant)
-            self._since_known[id(policy), verb, instant] = same
+            same = known[instant] = self._judged_since(path, policy, verb, instant)
         return Verdict(path, policy, same.expired, same.reason, same.expires_at)
 
     def _judged_since(

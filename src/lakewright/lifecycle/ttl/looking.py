@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from operator import itemgetter
+from operator import attrgetter
 
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.ttl.bound import Governance, bind
@@ -41,17 +41,14 @@ class Look:
     @property
     def expired(self) -> list[Verdict]:
         """The partitions that go: those too many by their values, then the longest overdue."""
-        ranked: list[Verdict] = []
-        timed: list[tuple[dt.datetime, str, Verdict]] = []
-        for verdict in self.verdicts:
-            if verdict.expired and verdict.expires_at is None:
-                ranked.append(verdict)
-            elif verdict.expired and verdict.expires_at is not None:
-                timed.append((verdict.expires_at, verdict.partition, verdict))
+        gone = [verdict for verdict in self.verdicts if verdict.expired]
         order = self.governing.levels.order
+        ranked = [verdict for verdict in gone if verdict.expires_at is None]
         ranked.sort(key=lambda verdict: order(verdict.partition))
-        timed.sort(key=itemgetter(0, 1))
-        return [*ranked, *(verdict for _, _, verdict in timed)]
+        timed = [verdict for verdict in gone if verdict.expires_at is not None]
+        timed.sort(key=attrgetter("partition"))
+        timed.sort(key=attrgetter("expires_at"))
+        return ranked + timed
 
     def of(self, partition: str) -> Verdict:
         """Return the verdict on one partition; ``NotFound`` names such as there are."""

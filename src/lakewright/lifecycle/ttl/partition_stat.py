@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lakewright.model.errors import Corrupt
 from lakewright.model.instant import is_instant_time
@@ -24,8 +25,7 @@ _LINE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionStat:
+class PartitionStat(NamedTuple):
     """One partition that holds files.
 
     ``last_modified`` is the requested time of the newest completed write that changed its rows;
