@@ -123,8 +123,7 @@ def test_partitions_go_and_come_back_for_everybody(both: Both) -> None:
     both.table.ttl.add("/", "KEEP_BY_TIME", 30)
     both.table.ttl.add("dt=a,b=c/", "KEEP_BY_TIME", 10_000)
     told = policies(both)
-    hold = {"lakewright.undo.savepoint": "true"}
-    plan = both.table.ttl.plan(NOW, options=hold)
+    plan = both.table.ttl.plan(NOW)
     expired = [DAYS[0], DAYS[1], DAYS[3]]
     assert sorted(item.target for item in plan.items) == sorted(f"dt={day}" for day in expired)
     plan.apply()

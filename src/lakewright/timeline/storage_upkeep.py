@@ -206,8 +206,8 @@ class StorageUpkeep:
             for entry in view.entries:
                 found = entry.instant
                 if (found.requested, found.action) == (requested, Action.SAVEPOINT):
-                    # The completed file goes first: without it there is no savepoint.
-                    states = (s for s in (State.COMPLETED, State.INFLIGHT) if s in entry.files)
+                    # The completed file goes last: whoever is cut off finds it, and removes it.
+                    states = (s for s in (State.INFLIGHT, State.COMPLETED) if s in entry.files)
                     for state in states:
                         self._storage.delete([f"{folder}/{entry.files[state]}"])
                     return

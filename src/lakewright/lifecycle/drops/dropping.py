@@ -140,7 +140,9 @@ class _Dropping:
         self._plan = plan
         self._run = run
         self._state = run.work.state.refresh()
-        self._until: datetime = run.now + UNDO_WINDOW.read({**run.work.options, **plan.options})
+        self._options = {**run.work.options, **plan.options}
+        self._window = UNDO_WINDOW.read(self._options)
+        self._until: datetime = run.now + self._window
         self._chosen, self._skipped = self._choose(self._state)
 
     def check_strict(self) -> None:
@@ -160,7 +162,7 @@ class _Dropping:
         if not self._chosen:
             return self._applied(None)
         work = self._run.work
-        if wants_savepoint(self._state.timeline, {**work.options, **self._plan.options}):
+        if self._window and wants_savepoint(self._state.timeline, self._options):
             hold(replace(work, state=self._state), self._plan.id, self._chosen, self._run.by)
         request: WriteRequest[object] = WriteRequest(
             operation=Operation.DELETE_PARTITION,

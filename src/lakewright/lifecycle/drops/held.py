@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from lakewright.actions.buckets.rescale_slices import finished_slices
 from lakewright.actions.partitions.returning import Gone
@@ -128,6 +129,24 @@ def names_of(gone: Iterable[Gone]) -> dict[str, frozenset[str]]:
         )
         for one in gone
     }
+
+
+def sized(storage: Storage, gone: Sequence[Gone]) -> tuple[Gone, ...]:
+    """Return partitions that went with the sizes that their files have now."""
+
+    def looked_at(one: Gone) -> Gone:
+        sizes = {file.path: file.size for file in storage.list(one.partition)}
+        return replace(one, slices=tuple(_sized(piece, sizes) for piece in one.slices))
+
+    return tuple(map_bounded(looked_at, gone, threads=_LISTINGS))
+
+
+def _sized(piece: FileSlice, sizes: Mapping[str, int]) -> FileSlice:
+    base = piece.base
+    if base is not None:
+        base = replace(base, size=sizes.get(base.path, -1))
+    logs = tuple(replace(log, size=sizes.get(log.path, -1)) for log in piece.logs)
+    return replace(piece, base=base, logs=logs)
 
 
 def cleaned(storage: Storage, gone: Sequence[Gone]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from lakewright.actions.partitions.returning import Gone, bring_back
 from lakewright.actions.services.rolling_back import rollback
 from lakewright.actions.services.servicing import Servicing
-from lakewright.lifecycle.drops.held import cleaned, gone_of, names_of
+from lakewright.lifecycle.drops.held import cleaned, gone_of, names_of, sized
 from lakewright.lifecycle.plans.kinds import UNDO_ENTRY, Run
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.records import Applied, Undone
@@ -66,7 +66,7 @@ def undo_drop(plan: Plan, applied: Applied, run: Run, pin: str) -> Undone:
     own = f"{plan.id}-undo-{run.attempt}"
     storage = run.work.state.storage
     _pin(storage, own, plan, gone, run)
-    undone = _Undoing(plan, applied, run, gone).undo()
+    undone = _Undoing(plan, applied, run, sized(storage, gone)).undo()
     earlier = [f"{plan.id}-undo-{number}" for number in range(1, run.attempt)]
     try:
         drop_pins(storage, pin, own, *earlier)

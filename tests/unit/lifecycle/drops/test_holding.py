@@ -108,7 +108,9 @@ def test_a_plan_that_is_refused_leaves_no_savepoint() -> None:
     assert saved(storage) == []
 
 
-def test_only_cleanings_of_others_ask_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unless_told_otherwise_there_is_one_though_nobody_else_cleans(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     storage = memory()
     table = made_table(storage, "cow-v9-plain")
     for n in range(3):
@@ -116,11 +118,12 @@ def test_only_cleanings_of_others_ask_for_one(monkeypatch: pytest.MonkeyPatch) -
     assert table.clean(retain=1) is not None
     view = open_state(storage).timeline
     assert view.by_action(Action.CLEAN)
-    assert not wants_savepoint(view, {})
-    assert wants_savepoint(view, {"lakewright.undo.savepoint": "true"})
+    auto = {"lakewright.undo.savepoint": "auto"}
+    assert not wants_savepoint(view, auto)
+    assert wants_savepoint(view, {})
     # Other software does not say so.
     monkeypatch.setattr("lakewright.lifecycle.drops.holding.PLANNED_BY", "nobody.says.that")
-    assert wants_savepoint(view, {})
+    assert wants_savepoint(view, auto)
     assert not wants_savepoint(view, {"lakewright.undo.savepoint": "false"})
     with pytest.raises(InvalidOption):
         wants_savepoint(view, {"lakewright.undo.savepoint": "maybe"})
