@@ -45,7 +45,8 @@ SAVEPOINT = declare(
     doc="Whether a savepoint of the write before a drop keeps its files for the undo window, so "
     "that the cleaner of other software leaves them too; `auto` makes one where the timeline holds "
     "a cleaning of other software. It goes when the window ends; until then cleaning keeps all "
-    "files of that write, and archiving stops at it unless `hoodie.archive.beyond.savepoint` is on.",
+    "files of that write, and archiving stops at it unless `hoodie.archive.beyond.savepoint` says "
+    "otherwise.",
     since="0.1",
     allowed="auto, true, false",
 )
