@@ -253,7 +253,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--modules", default="targets_*.py", help="which files there to load")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--in-flight", type=Path, help=argparse.SUPPRESS)
-    return parser.parse_args(arguments)
+    return parser.parse_intermixed_args(arguments)
 
 
 def main(arguments: list[str]) -> int:
