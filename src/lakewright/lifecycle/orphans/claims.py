@@ -237,9 +237,11 @@ def _taken(view: TimelineView) -> frozenset[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for instant in view.pending():
         match view.plan(instant):
-            case CleanPlan(files=by_partition):
+            case CleanPlan(files=by_partition, old_files=by_name):
                 for partition, files in by_partition.items():
                     found.update((partition, split(file.path or "")[1]) for file in files)
+                for partition, names in by_name.items():
+                    found.update((partition, split(name)[1]) for name in names)
             case RollbackPlan(requests=requests):
                 for one in requests:
                     paths = (*one.files, *one.log_blocks)
