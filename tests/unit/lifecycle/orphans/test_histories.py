@@ -174,7 +174,9 @@ def put(storage: Storage, rows: bytes, sort: str, partition: str, number: int) -
         add_pin(storage, Pin(name, until, "an undo", {folder: frozenset({name})}))
     is_orphan = sort.startswith("orphan") or (sort == "cut-off log" and view.config.layout == 2)
     held = view.start is None or any(i.action is Action.RESTORE for i in view.pending())
-    return path, is_orphan and not held
+    # A cleaning that took the last file of a dropped partition took that, too.
+    is_partition = storage.stat(f"{folder}/.hoodie_partition_metadata") is not None
+    return path, is_orphan and is_partition and not held
 
 
 def check(
