@@ -145,6 +145,31 @@ def test_failing_storage_of_any_table(verb: str, shape: str, lost: bool) -> None
     fail_at_calls(verb, shape, lost)
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["fails", "lost"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_finishes_it_fails_as_well(verb: str, lost: bool) -> None:
+    """The first attempt stops after a file or two, the next one at any call."""
+    template = memory()
+    found = prepare(verb, template, "mor-v9")
+    expected: Counter[object] = Counter(seen(template))
+    kind, where = ("delete", "p=") if verb == "purge" else ("move", "")
+    for number in itertools.count():
+        storage = memory()
+        copy_table(template, storage)
+        plan_in(storage, verb)
+        with pytest.raises(LakewrightError, match="told to fail"):
+            act(FaultyStorage(storage, [Fault(kind, at=2, path=where)]), verb)
+        faulty = FaultyStorage(storage, [Fault(at=number, after=lost)])
+        try:
+            act(faulty, verb)
+        except LakewrightError:
+            TOLD["failed twice"] += 1
+        if len(faulty.calls) <= number:
+            break
+        TOLD["points of the second attempt"] += 1
+        look(storage, verb, expected, found)
+
+
 def kill_at_calls(folder: Path, verb: str, shape: str) -> None:
     template = open_storage(folder / "template")
     found = prepare(verb, template, shape)

@@ -70,7 +70,7 @@ class OrphanKind:
         _check_strict(plan, run, skipped)
         if not chosen:
             return _applied(plan, run, done=(), skipped=skipped)
-        until = run.now + QUARANTINE.read({**run.work.options, **plan.options})
+        until = _until(plan, run)
         body: dict[str, Json] = {
             "until": until.isoformat(),
             "skipped": [{"target": one.target, "reason": one.reason} for one in skipped],
@@ -91,7 +91,8 @@ class OrphanKind:
             )
         except NotFound:
             # Somebody else deleted one of the files in this moment.
-            found, out = go_on(run.work.state.storage, plan.id, again.why_not, moved=_counted(run))
+            storage = run.work.state.storage
+            found, out = go_on(storage, plan.id, again.why_not, until=until, moved=_counted(run))
             skipped += [Skipped(path, why) for path, why in out.items()]
         return _put_aside(plan, run, found, skipped)
 
@@ -113,7 +114,8 @@ class OrphanKind:
             return self._told(plan, run, found, skipped)
         again = _Again(plan, run.work.state.refresh())
         run.work.progress.stage("putting files aside", len(found.files))
-        rest, out = go_on(storage, plan.id, again.why_not, moved=_counted(run))
+        until = _until(plan, run)
+        rest, out = go_on(storage, plan.id, again.why_not, until=until, moved=_counted(run))
         skipped += [Skipped(path, why) for path, why in out.items()]
         return replace(_put_aside(plan, run, rest, skipped), resumed=True)
 
@@ -250,6 +252,11 @@ def _check_strict(plan: Plan, run: Run, skipped: Sequence[Skipped]) -> None:
             plan=plan.id,
             path=first.target,
         )
+
+
+def _until(plan: Plan, run: Run) -> datetime:
+    """Return how long files stay in quarantine that are put there now."""
+    return run.now + QUARANTINE.read({**run.work.options, **plan.options})
 
 
 def _last_prepared(plan: Plan, run: Run) -> tuple[int, Mapping[str, Json]] | None:

@@ -102,13 +102,18 @@ def put_aside(
 
 
 def go_on(
-    storage: Storage, plan: str, why_not: Callable[[str], str | None], *, moved: Moved | None = None
+    storage: Storage,
+    plan: str,
+    why_not: Callable[[str], str | None],
+    *,
+    until: datetime,
+    moved: Moved | None = None,
 ) -> tuple[Quarantined | None, dict[str, str]]:
     """Finish what ``put_aside`` was cut off at; return what is in quarantine, and what is not.
 
     ``why_not`` is asked of each file that still lies where it was, and says why it stays there;
     such files go off the list, and so do those that are gone. The list is None where nothing is
-    left on it.
+    left on it. All of them stay until ``until``, if that is later than what was said before.
     """
     found = _wanted(storage, plan)
 
@@ -120,10 +125,10 @@ def go_on(
 
     judged = zip(found.files, map_bounded(judge, found.files, threads=_MOVES), strict=True)
     out = {path: why for (path, _), why in judged if why is not None}
-    if out:
-        found = replace(found, files=tuple(one for one in found.files if one[0] not in out))
-        storage.delete([_aside(plan, path) for path in out])
-        storage.write(_list_path(plan), found.to_json().encode())
+    files = tuple(one for one in found.files if one[0] not in out)
+    found = replace(found, files=files, until=max(found.until, until))
+    storage.delete([_aside(plan, path) for path in out])
+    storage.write(_list_path(plan), found.to_json().encode())
 
     def move(file: tuple[str, int]) -> None:
         path, size = file

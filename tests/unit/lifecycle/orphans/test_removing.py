@@ -276,6 +276,16 @@ def test_an_apply_that_was_cut_off_goes_on(storage: Storage) -> None:
     assert {path: storage.read(path) for path in found} == found
 
 
+def test_what_goes_later_has_its_whole_time_in_quarantine(storage: Storage) -> None:
+    strewn(storage)
+    plan = planned(storage)
+    cut_off(storage, plan, "apply", moves=2)
+    done = applied(storage, plan, lakewright__quarantine__retention="30d")
+    aside = held(storage, plan.id)
+    assert aside is not None and aside.until == done.undo_until
+    assert aside.until > datetime.now(UTC) + timedelta(days=29)
+
+
 @pytest.mark.parametrize("purges", [False, True])
 def test_what_was_not_moved_is_looked_at_again(
     storage: Storage, purges: bool, monkeypatch: pytest.MonkeyPatch
