@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeAlias
 
 from lakewright.actions.services.servicing import Servicing
@@ -12,8 +13,11 @@ from lakewright.api.maintaining import Options
 from lakewright.api.services import user_name
 from lakewright.lifecycle.drops.planning import plan_drop
 from lakewright.lifecycle.known import kind_of
-from lakewright.lifecycle.plans.apply import apply_plan, undo_plan, why_not_undoable
+from lakewright.lifecycle.orphans.options import OLDER_THAN
+from lakewright.lifecycle.orphans.planning import plan_orphans
+from lakewright.lifecycle.plans.apply import apply_plan, purge_plan, undo_plan, why_not_undoable
 from lakewright.lifecycle.plans.plan import Plan, PlanItem
+from lakewright.lifecycle.plans.quarantine import Quarantined, held, list_quarantined
 from lakewright.lifecycle.plans.records import Applied, PlanRecord, PlanRun, PlanState, Undone
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.model.errors import Denied
@@ -131,6 +135,19 @@ class TablePlan(Shown):
         with self._opened(self._options) as work:
             return undo_plan(work, kind_of(self.plan), self.id, by=user_name())
 
+    def quarantined(self) -> Quarantined | None:
+        """Return what it has in quarantine; None where that is nothing."""
+        with self._opened(self._options) as work:
+            return held(work.state.storage, self.id)
+
+    def purge(self) -> Quarantined:
+        """Delete what it has in quarantine for good, and return that; nothing brings it back.
+
+        ``NotFound`` where it has nothing there.
+        """
+        with self._opened(self._options) as work:
+            return purge_plan(work, self.id, by=user_name())
+
     def _keep(self, work: Servicing) -> None:
         if not self._kept:
             PlanStore(work.state.storage).save(self.plan)
@@ -172,6 +189,46 @@ class Plannable(Bucketed):
             paths = partition_paths(work.state, partitions)
             plan = plan_drop(work, dict.fromkeys(paths, reason), by=user_name(), options=options)
             return keep(self._servicing, work, plan, options)
+
+    def plan_orphans(
+        self,
+        older_than: str | timedelta | None = None,
+        *,
+        purge: bool = False,
+        options: Options | None = None,
+    ) -> TablePlan:
+        """Plan to remove data files that no instant claims, as writers that died leave them.
+
+        Files that are older than ``older_than``, such as ``"3d"``; at least an hour. ``apply``
+        puts them into quarantine, from where ``undo`` brings them back until
+        ``lakewright.quarantine.retention`` is over. With ``purge`` it deletes them at once.
+        """
+        with self._servicing(options) as work:
+            plan = _planned(work, older_than, purge=purge)
+            return keep(self._servicing, work, plan, options)
+
+    def preview_orphans(
+        self,
+        older_than: str | timedelta | None = None,
+        *,
+        purge: bool = False,
+        options: Options | None = None,
+    ) -> Plan:
+        """Return what ``plan_orphans`` would plan, as a value to look at; it is not kept."""
+        with self._servicing(options) as work:
+            return _planned(work, older_than, purge=purge)
+
+    def quarantined(self) -> list[Quarantined]:
+        """Return what lies in quarantine, by plan: files, bytes, until when, and why."""
+        with self._servicing(None) as work:
+            return list(list_quarantined(work.state.storage))
+
+
+def _planned(work: Servicing, older_than: str | timedelta | None, *, purge: bool) -> Plan:
+    age = (
+        OLDER_THAN.read({OLDER_THAN.key: older_than}) if isinstance(older_than, str) else older_than
+    )
+    return plan_orphans(work, older_than=age, purge=purge, by=user_name())
 
 
 def keep(opened: Opened, work: Servicing, plan: Plan, options: Options | None) -> TablePlan:

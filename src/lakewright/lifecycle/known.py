@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 
 from lakewright.lifecycle.drops.dropping import DropKind
+from lakewright.lifecycle.orphans.removing import OrphanKind
 from lakewright.lifecycle.plans.kinds import Kind
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.ttl.planning import ttl_kind
 from lakewright.model.errors import Unsupported
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (DropKind(), ttl_kind())}
+_ALL: tuple[Kind, ...] = (DropKind(), ttl_kind(), OrphanKind())
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _ALL}
 
 
 def kind_of(plan: Plan) -> Kind:

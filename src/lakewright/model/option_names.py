@@ -110,6 +110,8 @@ OPTIONS = frozenset(
         "lakewright.clean.grace",
         "lakewright.clustering.copied-row-group-bytes",
         "lakewright.compaction.groups",
+        "lakewright.orphans.max-files",
+        "lakewright.orphans.older-than",
         "lakewright.plans.retention",
         "lakewright.progress",
         "lakewright.quarantine.retention",

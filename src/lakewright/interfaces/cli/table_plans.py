@@ -9,11 +9,23 @@ import typer
 from typer.core import TyperGroup
 
 from lakewright.interfaces.cli.output import Output, emit, emit_facts, say
-from lakewright.interfaces.cli.plans import As, DryRun, Limit, Path, Setting, emit_json, settings_of
+from lakewright.interfaces.cli.plans import (
+    Apply,
+    As,
+    DryRun,
+    Limit,
+    Path,
+    Setting,
+    emit_json,
+    emit_preview,
+    is_plan_only,
+    say_how,
+    settings_of,
+)
 from lakewright.interfaces.cli.wiring import connect, open_table
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.records import Applied, PlanRecord, Undone
-from lakewright.model.errors import Invalid
+from lakewright.model.errors import Invalid, NotFound
 
 
 class _ListsByDefault(TyperGroup):
@@ -36,6 +48,7 @@ Id = Annotated[str, typer.Argument(help="The id of a plan, as `plans list` print
 _SHOWN = 50
 _PLANS = ("plan", "table", "state", "items", "files", "bytes", "made", "by", "undo_until")
 _ITEMS = ("target", "files", "bytes", "reason")
+_QUARANTINED = ("plan", "until", "files", "bytes", "why")
 _RUNS = ("number", "verb", "by", "began", "ended", "result")
 
 
@@ -101,8 +114,7 @@ def apply(
         return
     done = plan.apply(strict=strict)
     emit_applied(done, output)
-    if output is Output.table and done.undo_until is not None:
-        say(shlex.join(["lakewright", "plans", "undo", path, id]), good=True)
+    _say_undo(path, done, output)
 
 
 @app.command()
@@ -128,6 +140,99 @@ def runs(path: Path, id: Id, output: As = Output.table) -> None:
     emit(_RUNS, ({name: getattr(run, name) for name in _RUNS} for run in found), output)
 
 
+@app.command()
+def orphans(
+    context: typer.Context,
+    path: Path,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", help="Only files that are older: 3d by default, 1h at least."),
+    ] = None,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Delete at once, without quarantine: no undo.")
+    ] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the plan with the table, to apply it later.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Do nothing where something would be skipped.")
+    ] = False,
+    option: Setting = None,
+    dry_run: DryRun = False,
+    apply: Apply = False,
+    limit: Limit = None,
+    output: As = Output.table,
+) -> None:
+    """Put data files that no instant claims into quarantine; without --apply they are shown."""
+    if keep and (apply or dry_run):
+        raise Invalid(
+            "--keep only keeps the plan.", next_step="Give it without --apply and --dry-run."
+        )
+    plan_only = is_plan_only(dry_run=dry_run, apply=apply, output=output)
+    table, settings = open_table(path), settings_of(option)
+    if plan_only and not keep:
+        made = table.preview_orphans(older_than, purge=purge, options=settings)
+        if output is Output.json:
+            emit_json(made.to_json())
+            return
+        emit_plan_items(made, output, limit)
+        if not made.empty:
+            say_how(context, output=output)
+        return
+    plan = table.plan_orphans(older_than, purge=purge, options=settings)
+    if plan_only:
+        if output is Output.json:
+            emit_json(plan.to_json())
+            return
+        emit_plan_items(plan.plan, output, limit)
+        if not plan.empty and output is Output.table:
+            say_apply(path, plan.id)
+        return
+    if plan.empty:
+        emit_plan_items(plan.plan, output, limit)
+        return
+    done = plan.apply(strict=strict)
+    emit_applied(done, output)
+    _say_undo(path, done, output)
+
+
+@app.command()
+def quarantine(path: Path, limit: Limit = None, output: As = Output.table) -> None:
+    """List what lies in quarantine, by plan, and until when."""
+    rows = (
+        {
+            "plan": found.plan,
+            "until": found.until,
+            "files": len(found.files),
+            "bytes": found.bytes,
+            "why": found.why,
+        }
+        for found in open_table(path).quarantined()
+    )
+    emit(_QUARANTINED, rows, output, limit=limit)
+
+
+@app.command()
+def purge(path: Path, id: Id, dry_run: DryRun = False, output: As = Output.table) -> None:
+    """Delete what a plan has in quarantine for good, before its time there is over."""
+    plan = open_table(path).plan(id)
+    if not dry_run:
+        gone = plan.purge()
+        if output is Output.table:
+            say(f"purged {len(gone.files)} files of {gone.bytes} bytes of {id}", good=True)
+        else:
+            emit_facts(json.loads(gone.to_json()), output, title="purged")
+        return
+    found = plan.quarantined()
+    if found is None:
+        raise NotFound(
+            f"the plan {id} has no files in quarantine.",
+            next_step=f"See {shlex.join(['lakewright', 'plans', 'quarantine', path])}.",
+            plan=id,
+        )
+    emit_preview(found, output)
+
+
 def emit_plan_items(plan: Plan, output: Output, limit: int | None = None) -> None:
     """Print what a plan does, and what it leaves out."""
     rows = ({name: getattr(item, name) for name in _ITEMS} for item in plan.items)
@@ -141,6 +246,11 @@ def emit_plan_items(plan: Plan, output: Output, limit: int | None = None) -> Non
 def say_apply(path: str, id: str) -> None:
     """Print the command that applies a plan."""
     say(shlex.join(["lakewright", "plans", "apply", path, id]), good=True)
+
+
+def _say_undo(path: str, applied: Applied, output: Output) -> None:
+    if output is Output.table and applied.undo_until is not None:
+        say(shlex.join(["lakewright", "plans", "undo", path, applied.plan]), good=True)
 
 
 def emit_applied(applied: Applied, output: Output) -> None:

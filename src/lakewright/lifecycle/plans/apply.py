@@ -15,6 +15,7 @@ from typing import TypeVar
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.plans.kinds import Kind, Run
 from lakewright.lifecycle.plans.plan import Plan
+from lakewright.lifecycle.plans.quarantine import Quarantined, purge
 from lakewright.lifecycle.plans.records import Applied, PlanRun, PlanState, Undone
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.model.errors import Conflict, HistoryGone, Invalid, LakewrightError, Unavailable
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+#: Why a plan without quarantine cannot be undone.
+PURGES = "it deletes files at once, without quarantine (purge)"
 #: Where the locks of plans lie, each for as long as its plan is applied or undone.
 _LOCKS = ".hoodie/.aux/lakewright/plans"
 
@@ -114,12 +117,38 @@ def why_not_undoable(work: Servicing, kind: Kind, id: str) -> str | None:
     """Say why a plan cannot be undone now; None where it can."""
     store = PlanStore(work.state.storage)
     plan = _of_kind(store, kind, id)
+    if plan.purge:
+        return PURGES
     applied = store.applied(id)
     if applied is None:
         return "it was not applied"
     if store.undone(id) is not None:
         return "it is undone already"
     return kind.undoable(plan, applied, work.state.refresh())
+
+
+def purge_plan(work: Servicing, id: str, *, by: str = "") -> Quarantined:
+    """Delete what a plan has in quarantine for good, before its retention ends; return it.
+
+    ``NotFound`` where it has nothing there, ``Conflict`` where the plan is being applied or undone,
+    or was cut off in that: it must be finished first.
+    """
+    store = PlanStore(work.state.storage)
+    store.load(id)
+    with _held(work, id):
+        state = store.standing(id).state
+        if state in (PlanState.APPLYING, PlanState.UNDOING):
+            verb = "apply" if state is PlanState.APPLYING else "undo"
+            raise Conflict(
+                f"the plan {id} was cut off while it was {state}.",
+                next_step=f"Nothing was purged; {verb} it again, which finishes that.",
+                plan=id,
+            )
+        began = datetime.now(UTC)
+        found = purge(work.state.storage, id)
+        told = f"purged {len(found.files)} files of {found.bytes} bytes"
+        _note(store, id, PlanRun(1, "purging", by, began, datetime.now(UTC), told))
+    return found
 
 
 def _of_kind(store: PlanStore, kind: Kind, id: str) -> Plan:
@@ -152,7 +181,8 @@ def _finished(store: PlanStore, kind: Kind, plan: Plan, work: Servicing, by: str
     if applied is not None:
         return applied
     tried = store.standing(plan.id).attempts("applying")
-    found = kind.finished(plan, Run(work, store, tried[-1], by)) if tried else None
+    run = Run(work, store, tried[-1] if tried else 0, by, undoing=True)
+    found = kind.finished(plan, run) if tried else None
     if found is None:
         raise Invalid(
             f"the plan {plan.id} was not applied, so there is nothing to undo.",

@@ -23,6 +23,7 @@ class Run:
 
     ``strict`` refuses the whole plan where a part of it would be skipped. ``by`` is who asked
     for it, ``attempt`` is counted from 1 for each plan, in applying and undoing apart.
+    ``undoing`` says that the plan is about to be undone.
     """
 
     work: Servicing
@@ -30,6 +31,7 @@ class Run:
     attempt: int
     by: str
     strict: bool = False
+    undoing: bool = False
 
     @property
     def now(self) -> datetime:
@@ -56,7 +58,9 @@ class Kind(Protocol):
     def finished(self, plan: Plan, run: Run) -> Applied | None:
         """Return what an earlier attempt did that was cut off before it could say so.
 
-        None where nothing took effect; what it left behind is taken back by the next attempt.
+        None where nothing took effect; what it left behind is taken back by the next attempt. A
+        kind whose plans take effect bit by bit finishes what was begun, unless it is about to be
+        undone: then it tells how far that came.
         """
         ...
 

@@ -21,6 +21,15 @@ def parse_span(text: str) -> timedelta:
         raise ValueError(text) from cause
 
 
+def span_text(span: timedelta) -> str:
+    """Write a span so that ``parse_span`` reads it, in the largest unit that tells it whole."""
+    for letter, unit in reversed(_UNITS.items()):
+        whole, rest = divmod(span, timedelta(**{unit: 1}))
+        if not rest:
+            return f"{whole}{letter}"
+    return f"{span // timedelta(seconds=1)}s"
+
+
 UNDO_WINDOW = declare(
     "lakewright.undo.window",
     parse_span,

@@ -88,6 +88,7 @@ class Plan(Shown):
 
     ``id`` tells the kind and the time, and never comes twice. ``created_at`` is in UTC.
     ``options`` are those with which it was made. ``skipped`` was looked at and left out.
+    ``purge`` says that files are deleted at once, without quarantine: nothing brings them back.
     """
 
     id: str
@@ -99,6 +100,7 @@ class Plan(Shown):
     created_at: datetime
     options: Mapping[str, str] = field(default_factory=dict)
     skipped: tuple[Skipped, ...] = ()
+    purge: bool = False
 
     @property
     def files(self) -> int:
@@ -137,9 +139,10 @@ class Plan(Shown):
 
     def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
         """Stream the plan as lines of text; ``limit`` items, None for all."""
+        final = ", deletes them at once: no undo" if self.purge else ""
         yield (
             f"plan {self.id} of {self.table}: {len(self.items)} items, {self.files} files of "
-            f"{self.bytes} bytes, made {_moment(self.created_at)} by {self.created_by}"
+            f"{self.bytes} bytes{final}, made {_moment(self.created_at)} by {self.created_by}"
         )
         items = (
             f"  {_named(item.target)}: {item.files} files of {item.bytes} bytes, {item.reason}"
@@ -167,6 +170,7 @@ class Plan(Shown):
             "created_by": self.created_by,
             "created_at": self.created_at.isoformat(),
             "options": dict(self.options),
+            "purge": self.purge,
             "items": [
                 {
                     "target": item.target,
@@ -261,6 +265,7 @@ def _plan(value: Json) -> Plan:
         created_at=moment_of(value["created_at"]),
         options=texts_of(value["options"]),
         skipped=skipped_of(value["skipped"]),
+        purge=value.get("purge", False) is True,
     )
 
 

@@ -7,13 +7,14 @@ it came.
 
 import json
 import logging
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 from lakewright.lifecycle.plans.plan import Json, check_plan_id, decode, moment_of
 from lakewright.model.errors import AlreadyExists, Conflict, HistoryGone, NotFound
 from lakewright.model.logs import facts
+from lakewright.model.shown import SHOWN, Shown, first_of
 from lakewright.storage.paths import check_path
 from lakewright.storage.port import Storage
 from lakewright.storage.streams import map_bounded
@@ -26,10 +27,15 @@ QUARANTINE_FOLDER = ".hoodie/.lakewright/quarantine"
 _MOVES = 8
 #: Bytes that are compared at a time.
 _CHUNK = 4 << 20
+#: How long moving files back may take; no purge comes between.
+_LONGEST = timedelta(days=1)
+
+#: Is told of each file that was moved.
+Moved = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
+class Quarantined(Shown):
     """What a plan put aside: paths as they were, with their sizes, and until when they stay."""
 
     plan: str
@@ -41,6 +47,15 @@ class Quarantined:
     def bytes(self) -> int:
         """Bytes of all files."""
         return sum(size for _, size in self.files)
+
+    def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
+        """Stream it as lines of text; ``limit`` files, None for all."""
+        yield (
+            f"plan {self.plan}: {len(self.files)} files of {self.bytes} bytes in quarantine until "
+            f"{self.until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {self.why}"
+        )
+        told = (f"  {path}: {size} bytes" for path, size in self.files)
+        yield from first_of(told, len(self.files), limit)
 
     def to_json(self) -> str:
         """Return it for programs; the list that is kept."""
@@ -54,7 +69,13 @@ class Quarantined:
 
 
 def put_aside(
-    storage: Storage, plan: str, paths: Iterable[str], *, until: datetime, why: str
+    storage: Storage,
+    plan: str,
+    paths: Iterable[str],
+    *,
+    until: datetime,
+    why: str,
+    moved: Moved | None = None,
 ) -> Quarantined:
     """Move files into quarantine until a moment, and return what was moved.
 
@@ -63,7 +84,9 @@ def put_aside(
     """
     found = held(storage, plan)
     if found is None:
-        sizes = ((path, storage.stat(check_path(path))) for path in dict.fromkeys(paths))
+        wanted = dict.fromkeys(map(check_path, paths))
+        stats = map_bounded(storage.stat, wanted, threads=_MOVES)
+        sizes = zip(wanted, stats, strict=True)
         files = tuple((path, stat.size) for path, stat in sizes if stat is not None)
         found = Quarantined(plan, until, why, files)
         if not storage.create(_list_path(plan), found.to_json().encode()):
@@ -72,20 +95,86 @@ def put_aside(
                 next_step="Wait for it, and look what came of the plan.",
                 plan=plan,
             )
-    _move_all(storage, ((path, _aside(plan, path), size) for path, size in found.files))
+    _move_all(storage, ((path, _aside(plan, path), size) for path, size in found.files), moved)
     told = facts(plan=plan, files=len(found.files), bytes=found.bytes)
     log.info("files put into quarantine", extra=told)
     return found
 
 
-def put_back(storage: Storage, plan: str) -> Quarantined:
+def go_on(
+    storage: Storage,
+    plan: str,
+    why_not: Callable[[str], str | None],
+    *,
+    until: datetime,
+    moved: Moved | None = None,
+) -> tuple[Quarantined | None, dict[str, str]]:
+    """Finish what ``put_aside`` was cut off at; return what is in quarantine, and what is not.
+
+    ``why_not`` is asked of each file that still lies where it was, and says why it stays there;
+    such files go off the list, and so do those that are gone. The list is None where nothing is
+    left on it. All of them stay until ``until``, if that is later than what was said before.
+    """
+    found = _wanted(storage, plan)
+
+    def judge(file: tuple[str, int]) -> str | None:
+        path, size = file
+        if not _lies_here(storage, path, _aside(plan, path), size):
+            return None if storage.stat(_aside(plan, path)) is not None else "it is gone"
+        return why_not(path)
+
+    judged = zip(found.files, map_bounded(judge, found.files, threads=_MOVES), strict=True)
+    out = {path: why for (path, _), why in judged if why is not None}
+    files = tuple(one for one in found.files if one[0] not in out)
+    found = replace(found, files=files, until=max(found.until, until))
+    storage.delete([_aside(plan, path) for path in out])
+    storage.write(_list_path(plan), found.to_json().encode())
+
+    def move(file: tuple[str, int]) -> None:
+        path, size = file
+        if _lies_here(storage, path, _aside(plan, path), size):
+            # What lies aside is a copy, or a part of one.
+            storage.delete([_aside(plan, path)])
+            _move(storage, path, _aside(plan, path), size)
+
+    for _ in map_bounded(move, found.files, threads=_MOVES):
+        if moved is not None:
+            moved()
+    if not found.files:
+        storage.delete([_list_path(plan)])
+        return None, out
+    return found, out
+
+
+def _lies_here(storage: Storage, path: str, aside: str, size: int) -> bool:
+    """Whether a file that was to move has not moved yet, be it that it was copied already.
+
+    A file that has come since, under the name of one that has moved, does not count.
+    """
+    there, copied = storage.stat(path), storage.stat(aside)
+    if there is None:
+        return False
+    return copied is None or copied.size != size or _same(storage, path, aside, size)
+
+
+def lying_aside(storage: Storage, plan: str) -> frozenset[str]:
+    """Return the files of a plan that lie in quarantine, by where they were."""
+    folder = _aside(plan, "")
+    found = storage.list(folder.removesuffix("/"), recursive=True, stats=False)
+    return frozenset(file.path.removeprefix(folder) for file in found)
+
+
+def put_back(storage: Storage, plan: str, *, moved: Moved | None = None) -> Quarantined:
     """Move the files of a plan back where they were, and return them.
 
     ``NotFound`` where the plan has none in quarantine, ``HistoryGone`` where some were purged,
     ``AlreadyExists`` where other files have taken their places: then nothing was moved.
     """
     found = _wanted(storage, plan)
-    for path, size in found.files:
+    _hold_on(storage, found)
+
+    def check(file: tuple[str, int]) -> None:
+        path, size = file
         aside, there = storage.stat(_aside(plan, path)), storage.stat(path)
         if aside is None and there is None:
             raise HistoryGone(
@@ -102,10 +191,20 @@ def put_back(storage: Storage, plan: str) -> Quarantined:
                 plan=plan,
                 path=path,
             )
-    _move_all(storage, ((_aside(plan, path), path, size) for path, size in found.files))
+
+    for _ in map_bounded(check, found.files, threads=_MOVES):
+        pass
+    _move_all(storage, ((_aside(plan, path), path, size) for path, size in found.files), moved)
     storage.delete([_list_path(plan)])
     log.info("files back from quarantine", extra=facts(plan=plan, files=len(found.files)))
     return found
+
+
+def _hold_on(storage: Storage, found: Quarantined) -> None:
+    """Keep those away who purge what has lain its time, while files move back."""
+    soon = datetime.now(UTC) + _LONGEST
+    if found.until < soon:
+        storage.write(_list_path(found.plan), replace(found, until=soon).to_json().encode())
 
 
 def purge(storage: Storage, plan: str) -> Quarantined:
@@ -155,13 +254,14 @@ def _wanted(storage: Storage, plan: str) -> Quarantined:
     return found
 
 
-def _move_all(storage: Storage, moves: Iterable[tuple[str, str, int]]) -> None:
+def _move_all(storage: Storage, moves: Iterable[tuple[str, str, int]], moved: Moved | None) -> None:
     def move(wanted: tuple[str, str, int]) -> None:
         source, target, size = wanted
         _move(storage, source, target, size)
 
     for _ in map_bounded(move, moves, threads=_MOVES):
-        pass
+        if moved is not None:
+            moved()
 
 
 def _move(storage: Storage, source: str, target: str, size: int) -> None:

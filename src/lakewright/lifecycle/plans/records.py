@@ -19,6 +19,9 @@ from lakewright.lifecycle.plans.plan import (
 )
 from lakewright.model.shown import SHOWN, Shown, first_of
 
+#: The fact of what was applied without a commit: what became of the targets.
+HOW = "how"
+
 
 class PlanState(StrEnum):
     """How far a plan has come."""
@@ -56,6 +59,8 @@ class Applied(Shown):
     def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
         """Stream it as lines of text; ``limit`` targets of each sort, None for all."""
         by = "nothing had to be done" if self.instant is None else f"by {self.instant}"
+        if self.instant is None and self.done:
+            by = self.facts.get(HOW, "without a commit")
         until = (
             ""
             if self.undo_until is None

@@ -339,7 +339,7 @@ def test_all_are_listed_with_what_they_do(tmp_path: Path) -> None:
 
 def test_all_that_write_can_be_asked_what_they_would_do() -> None:
     # These run dry unless they are told otherwise, as Hudi's does.
-    own = {"partition_bucket_index_manager", "repair_buckets", "run_ttl"}
+    own = {"partition_bucket_index_manager", "plan_orphans", "repair_buckets", "run_ttl"}
     for found in all_procedures():
         last = found.parameters[-1:] == (DRY_RUN,)
         asked = any(one.name == DRY_RUN.name for one in found.parameters)

@@ -16,6 +16,7 @@ _MODULES = (
     "upgrading",
     "buckets",
     "ttl",
+    "orphans",
 )
 
 

@@ -1,0 +1,1 @@
+"""Orphan files: data files that no instant claims, put into quarantine by plans."""
