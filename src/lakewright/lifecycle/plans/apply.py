@@ -7,7 +7,7 @@ one, and so is an undo.
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -15,10 +15,17 @@ from typing import TypeVar
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.plans.kinds import Kind, Run
 from lakewright.lifecycle.plans.plan import Plan
-from lakewright.lifecycle.plans.quarantine import Quarantined, purge
+from lakewright.lifecycle.plans.quarantine import Quarantined, overdue, purge
 from lakewright.lifecycle.plans.records import Applied, PlanRun, PlanState, Undone
 from lakewright.lifecycle.plans.store import PlanStore
-from lakewright.model.errors import Conflict, HistoryGone, Invalid, LakewrightError, Unavailable
+from lakewright.model.errors import (
+    Conflict,
+    HistoryGone,
+    Invalid,
+    LakewrightError,
+    NotFound,
+    Unavailable,
+)
 from lakewright.model.logs import facts
 from lakewright.storage.port import Storage
 from lakewright.timeline.locks.services_lock import side_lock
@@ -149,6 +156,23 @@ def purge_plan(work: Servicing, id: str, *, by: str = "") -> Quarantined:
         told = f"purged {len(found.files)} files of {found.bytes} bytes"
         _note(store, id, PlanRun(1, "purging", by, began, datetime.now(UTC), told))
     return found
+
+
+def purge_overdue(work: Servicing, now: datetime, *, by: str = "") -> tuple[Quarantined, ...]:
+    """Purge what has lain in quarantine for its time, and return it.
+
+    What belongs to a plan that is being applied or undone, or was cut off in that, is left alone.
+    """
+    purged = []
+    for one in overdue(work.state.storage, now):
+        try:
+            purged.append(purge_plan(work, one.plan, by=by))
+        except Conflict as conflict:
+            log.info("quarantine is left alone", extra=facts(plan=one.plan, why=str(conflict)))
+        except NotFound:
+            with suppress(NotFound):  # the plan is forgotten, or somebody else came first
+                purged.append(purge(work.state.storage, one.plan))
+    return tuple(purged)
 
 
 def _of_kind(store: PlanStore, kind: Kind, id: str) -> Plan:

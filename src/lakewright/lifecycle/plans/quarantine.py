@@ -217,10 +217,9 @@ def purge(storage: Storage, plan: str) -> Quarantined:
     return found
 
 
-def purge_ended(storage: Storage, now: datetime) -> tuple[Quarantined, ...]:
-    """Purge what has lain in quarantine for its time, and return it."""
-    ended = [one for one in list_quarantined(storage) if one.until <= now]
-    return tuple(purge(storage, one.plan) for one in ended)
+def overdue(storage: Storage, now: datetime) -> tuple[Quarantined, ...]:
+    """Return what has lain in quarantine for its time."""
+    return tuple(one for one in list_quarantined(storage) if one.until <= now)
 
 
 def list_quarantined(storage: Storage) -> Iterator[Quarantined]:

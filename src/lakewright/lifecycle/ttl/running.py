@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from lakewright.actions.services.duties import Done, Duty
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.drops.holding import release_ended
-from lakewright.lifecycle.plans.apply import apply_plan
+from lakewright.lifecycle.plans.apply import apply_plan, purge_overdue
 from lakewright.lifecycle.plans.plan import Plan
-from lakewright.lifecycle.plans.quarantine import purge_ended
 from lakewright.lifecycle.plans.records import Applied
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.lifecycle.ttl.options import DAYS
@@ -57,7 +56,7 @@ def let_go(work: Servicing, now: dt.datetime | None = None) -> None:
     storage = work.state.storage
     for ended in release_ended(work, clock):
         log.info("what held files for an undo has gone", extra=facts(plan=ended))
-    for purged in purge_ended(storage, clock):
+    for purged in purge_overdue(work, clock, by=BY_ITSELF):
         log.info("files in quarantine are purged", extra=facts(plan=purged.plan))
     for old in PlanStore(storage).expire(work.options, clock):
         log.info("an old plan is forgotten", extra=facts(plan=old))

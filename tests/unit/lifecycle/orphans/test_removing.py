@@ -11,14 +11,19 @@ from lakewright.api.table import Table
 from lakewright.lifecycle.known import kind_of
 from lakewright.lifecycle.orphans import claims
 from lakewright.lifecycle.orphans.planning import plan_orphans
-from lakewright.lifecycle.plans.apply import PURGES, purge_plan, why_not_undoable
+from lakewright.lifecycle.plans.apply import (
+    PURGES,
+    purge_overdue,
+    purge_plan,
+    why_not_undoable,
+)
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.quarantine import (
     QUARANTINE_FOLDER,
     held,
     list_quarantined,
+    overdue,
     purge,
-    purge_ended,
     put_aside,
     put_back,
 )
@@ -207,8 +212,12 @@ def test_after_the_retention(storage: Storage) -> None:
     done = applied(storage, plan)
     assert done.undo_until is not None
     assert done.undo_until - datetime.now(UTC) <= timedelta(minutes=30)
-    assert purge_ended(storage, datetime.now(UTC)) == ()
-    assert len(purge_ended(storage, done.undo_until)) == 1
+    work = servicing(storage)
+    assert purge_overdue(work, datetime.now(UTC)) == ()
+    (purged,) = purge_overdue(work, done.undo_until, by="the clock")
+    assert [path for path, _ in purged.files] == list(done.done)
+    last = list(PlanStore(storage).runs(plan.id))[-1]
+    assert (last.verb, last.by) == ("purging", "the clock")
     assert why_not(storage, plan) == "its files were purged from quarantine"
     with pytest.raises(HistoryGone, match="purged from quarantine"):
         undone(storage, plan)
@@ -473,7 +482,7 @@ def test_a_put_back_keeps_the_purger_away(storage: Storage) -> None:
 
     class Purging(FaultyStorage):
         def move(self, source: str, target: str) -> None:
-            assert purge_ended(self.inner, datetime.now(UTC)) == ()
+            assert overdue(self.inner, datetime.now(UTC)) == ()
             super().move(source, target)
 
     put_back(Purging(storage), plan.id)

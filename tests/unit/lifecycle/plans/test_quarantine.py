@@ -10,8 +10,8 @@ from lakewright.lifecycle.plans.quarantine import (
     QUARANTINE_FOLDER,
     held,
     list_quarantined,
+    overdue,
     purge,
-    purge_ended,
     put_aside,
     put_back,
 )
@@ -80,12 +80,11 @@ def test_purge(storage: Storage) -> None:
         purge(storage, PLAN)
 
 
-def test_what_has_lain_for_its_time_is_purged() -> None:
+def test_what_has_lain_for_its_time_is_overdue() -> None:
     storage = filled(memory())
     move_out(storage)
-    assert purge_ended(storage, NOW + timedelta(days=7, seconds=-1)) == ()
-    assert len(purge_ended(storage, NOW + timedelta(days=7))) == 1
-    assert not aside(storage)
+    assert overdue(storage, NOW + timedelta(days=7, seconds=-1)) == ()
+    assert [one.plan for one in overdue(storage, NOW + timedelta(days=7))] == [PLAN]
 
 
 def test_places_that_others_took() -> None:
