@@ -30,6 +30,7 @@ from lakewright.model.errors import AlreadyExists, InstantNotFound, LakewrightEr
 from lakewright.model.instant import Action
 from lakewright.model.logs import facts
 from lakewright.storage.port import Storage
+from lakewright.storage.streams import map_bounded
 from lakewright.table.pins import drop_pins, list_pins
 from lakewright.timeline.view import TimelineView
 
@@ -39,6 +40,8 @@ log = logging.getLogger(__name__)
 _NOTE = "for the undo of the plan "
 #: The instant of a write that never ends.
 _NEVER = "99991231235959999"
+#: Files that are made at the same time.
+_CREATIONS = 16
 #: The pins of a plan: of its attempts to apply it, and to undo it.
 _PIN = re.compile(r"(.+-[0-9]{8}T[0-9]{9}-[0-9a-f]{4})(-undo)?-[0-9]+")
 
@@ -110,8 +113,10 @@ def release_ended(work: Servicing, now: datetime) -> tuple[str, ...]:
 def _keep_folders(storage: Storage, plan: str, partitions: list[str]) -> None:
     """Put the empty logs of a plan into the folders of partitions, and write down which."""
     storage.write(_folders_path(plan), json.dumps(partitions, ensure_ascii=False).encode())
-    for path in _stays(plan, partitions):
-        storage.create(path, b"")
+    for _ in map_bounded(
+        lambda path: storage.create(path, b""), _stays(plan, partitions), threads=_CREATIONS
+    ):
+        pass
 
 
 def _free_folders(storage: Storage, plan: str) -> None:
