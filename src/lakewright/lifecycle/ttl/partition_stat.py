@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from lakewright.model.errors import Corrupt
@@ -23,6 +24,10 @@ _LINE = re.compile(
     r'"PartitionTotalFileSize": ([0-9]{1,19})\}',
     re.ASCII,
 )
+
+
+#: Characters of a line beside its three values and the comma before it.
+_FRAME = len('\n{"RelativePath": , "LastModifiedTime": "", "PartitionTotalFileSize": }')
 
 
 class PartitionStat(NamedTuple):
@@ -103,19 +108,22 @@ def decode(data: bytes, path: str) -> Gathered:
 
 def _read_lines(text: str) -> dict[str, PartitionStat] | None:
     """Read partitions that are laid out as ``encode`` does it; None where they are not."""
-    found: dict[str, PartitionStat] = {}
+    lines = _LINE.findall(text)
+    # Whatever lies between two lines, or after the last, makes the text longer than they are.
+    values = sum(map(len, chain.from_iterable(lines)))
+    between = max(len(lines) - 1, 0) * len(",")
+    if values + len(lines) * _FRAME + between + len(_CLOSING) != len(text):
+        return None
+    if not text.endswith(_CLOSING):
+        return None
     times = _Times()
-    end = 0
-    for match in _LINE.finditer(text):
-        if match.start() != end:
-            return None
-        end = match.end()
-        quoted, time, size = match.groups()
+    found = {}
+    for quoted, time, size in lines:
         path = json.loads(quoted) if "\\" in quoted else quoted[1:-1]
-        if path in found:
-            raise ValueError(f"{path!r} is named twice")
         found[path] = PartitionStat(path, times[time], int(size))
-    return found if text[end:] == _CLOSING else None
+    if len(found) != len(lines):
+        raise ValueError("a partition is named twice")
+    return found
 
 
 def _read_objects(body: object) -> dict[str, PartitionStat]:
