@@ -3,10 +3,8 @@
 import itertools
 import json
 import os
-import shutil
 import subprocess
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -26,6 +24,7 @@ from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from lakewright.table.pins import PINS_FOLDER
 from lakewright.table.state import open_state
+from support.deaths import die_before_calls
 from support.dropping import (
     FEW,
     applied,
@@ -41,7 +40,6 @@ from support.dropping import (
 from support.faulty_storage import Fault, FaultyStorage
 from support.servicing import servicing
 from support.table_files import copy_table, strays
-from support.write_deaths import Mortal
 from support.write_scenarios import rows, table_of
 from told import tell
 
@@ -216,31 +214,5 @@ def test_a_killed_process_wherever_it_dies(tmp_path: Path, verb: str, shape: str
     kill_at_calls(tmp_path, verb, shape, 1)
 
 
-def main() -> None:
-    """Make copies of the template in each of which the process died before another call."""
-    folder, verb, step = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    for deaths, number in enumerate(range(0, 10_000, step)):
-        copy = folder / str(number)
-        shutil.copytree(folder / "template", copy)
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                act(Mortal(open_storage(copy), number=number), verb)
-                code = 0
-            except BaseException:  # noqa: BLE001  (told by the parent's output)
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(code)
-        status = os.waitpid(child, 0)[1]
-        if status == 0:
-            shutil.rmtree(copy)
-            sys.stdout.write(f"{deaths}\n")
-            return
-        if not os.WIFSIGNALED(status):
-            sys.exit(f"{verb} at call {number} ended with {status}")
-
-
 if __name__ == "__main__":
-    main()
+    die_before_calls(act)

@@ -5,10 +5,8 @@ No row changes on the way, and each file is in its place, in quarantine, or (by 
 
 import itertools
 import os
-import shutil
 import subprocess
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,11 +22,11 @@ from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.model.errors import LakewrightError
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
+from support.deaths import die_before_calls
 from support.dropping import memory, seen
 from support.faulty_storage import Fault, FaultyStorage
 from support.orphaned import SHAPES, applied, old_table, planned, strewn, tree, undone
 from support.table_files import copy_table
-from support.write_deaths import Mortal
 from support.write_scenarios import rows, table_of
 from told import tell
 
@@ -178,7 +176,7 @@ def kill_at_calls(folder: Path, verb: str, shape: str) -> None:
     here = Path(__file__)
     paths = [str(here.parents[1]), str(here.parent), *sys.path]
     done = subprocess.run(
-        [sys.executable, str(here), str(folder), verb],
+        [sys.executable, str(here), str(folder), verb, "1"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
@@ -200,32 +198,5 @@ def test_a_killed_process(tmp_path: Path, verb: str, shape: str) -> None:
     kill_at_calls(tmp_path, verb, shape)
 
 
-def main() -> None:
-    """Make copies of the template in each of which the process died before another call."""
-    folder, verb = Path(sys.argv[1]), sys.argv[2]
-    for number in range(10_000):
-        copy = folder / str(number)
-        shutil.copytree(folder / "template", copy)
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                plan_in(open_storage(copy), verb)
-                act(Mortal(open_storage(copy), number=number), verb)
-                code = 0
-            except BaseException:  # noqa: BLE001  (told by the parent's output)
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(code)
-        status = os.waitpid(child, 0)[1]
-        if status == 0:
-            shutil.rmtree(copy)
-            sys.stdout.write(f"{number}\n")
-            return
-        if not os.WIFSIGNALED(status):
-            sys.exit(f"{verb} at call {number} ended with {status}")
-
-
 if __name__ == "__main__":
-    main()
+    die_before_calls(act, before=plan_in)

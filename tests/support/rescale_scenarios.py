@@ -1,22 +1,19 @@
 """Rescales and undos on small tables: what crashes and lost answers are tried on.
 
-Run as a script, ``FOLDER VERB STEP`` does what ``write_deaths`` does: copies of
+Run as a script, ``FOLDER VERB STEP`` does what ``deaths`` says: copies of
 ``FOLDER/template`` in each of which the process was killed just before another storage call.
 """
 
 import os
-import shutil
 import subprocess
 import sys
-import traceback
 from pathlib import Path
 from typing import Any
 
 from lakewright.api.table import Table
-from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
+from support.deaths import die_before_calls
 from support.rescaling import made_table, rescaled, rows, rules, table_of, undone
-from support.write_deaths import Mortal
 
 #: The first rescale of a plain table, one more, and the undo in both ways.
 VERBS = ("first", "again", "roll_back", "move_back")
@@ -56,30 +53,5 @@ def run(folder: Path, verb: str, step: int) -> int:
     return int(done.stdout)
 
 
-def main() -> None:
-    folder, verb, step = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    for deaths, number in enumerate(range(0, 10_000, step)):
-        copy = folder / str(number)
-        shutil.copytree(folder / "template", copy)
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                act(Mortal(open_storage(copy), number=number), verb)
-                code = 0
-            except BaseException:  # noqa: BLE001  (told by the parent's output)
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(code)
-        status = os.waitpid(child, 0)[1]
-        if status == 0:
-            shutil.rmtree(copy)
-            sys.stdout.write(f"{deaths}\n")
-            return
-        if not os.WIFSIGNALED(status):
-            sys.exit(f"{verb} at call {number} ended with {status}")
-
-
 if __name__ == "__main__":
-    main()
+    die_before_calls(act)

@@ -20,8 +20,8 @@ import lakewright as lw
 from lakewright.api.table import Table
 from lakewright.model.errors import Conflict
 from lakewright.storage.open import open_storage
+from support.deaths import Mortal
 from support.service_scenarios import EAGER, carry_out, schedule
-from support.write_deaths import Mortal
 
 
 def start(*arguments: object) -> "subprocess.Popen[str]":

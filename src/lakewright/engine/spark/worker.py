@@ -136,14 +136,15 @@ def read_chosen(
     ``starts`` are the numbers of the first slices of the bundles. Beside the number of a slice
     stand the bits of its log records.
     """
-    opened: tuple[int, Sequence[Task]] = -1, ()
+    settle()
     job = cast("Shared", unpack(shared))
+    opened: tuple[int, Sequence[Task]] = -1, ()
     reader = job.spec.reader()
     for batch in batches:
         for number, told in zip(*batch.columns, strict=True):
             place = bisect_right(starts, number.as_py()) - 1
             if place != opened[0]:
-                opened = place, _unpacked(shared, bundles[place])[1]
+                opened = place, cast("Sequence[Task]", unpack(bundles[place]))
             task = opened[1][number.as_py() - starts[place]]
             if not isinstance(task, ReadTask):
                 continue
