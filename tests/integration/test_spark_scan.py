@@ -5,10 +5,13 @@ import shutil
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import replace
+from datetime import date
 from io import StringIO
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
@@ -242,6 +245,48 @@ def test_partition_columns_keep_their_place_and_values(
     assert sorted(map(tuple, frame.collect())) == sorted(
         zip(*(c.to_pylist() for c in wanted.columns), strict=True)
     )
+
+
+#: Values of a partition column that a plan written as text could take for something else.
+ODD = [
+    *("plain", "it's", 'a "b"', "back\\slash", "two\nlines", "\u00e4\u6c34\U0001f40b"),
+    *("a,b", "${x}", "`t`", None),
+]
+
+
+@pytest.mark.parametrize("merging", ["workers", "overlay"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_odd_values_of_many_partitions(spark: Any, tmp_path: Path, kind: str, merging: str) -> None:
+    count = 3 * len(ODD)
+    days = [date(1, 1, 1), date(2026, 2, 28), None]
+    rows = pa.table(
+        {
+            "id": pa.array(range(count), pa.int64()),
+            "text": ODD * 3,
+            "flag": pa.array([number % 3 == 0 for number in range(count)]),
+            "day": pa.array([days[number % 3] for number in range(count)], pa.date32()),
+            "n": pa.array([-(2**63) + number for number in range(count)], pa.int64()),
+        }
+    )
+    table = lw.create_table(
+        tmp_path / "t",
+        schema=rows.schema,
+        key="id",
+        partition_by=["text", "flag", "day", "n"],
+        type=kind,
+        properties={"hoodie.datasource.write.partitionpath.urlencode": "true"},
+    )
+    table.upsert(rows)
+    table.upsert(rows.slice(0, count // 2))
+    scan = table.scan()
+    frame = to_spark(with_options(scan.plan(), merging=merging), spark)
+    wanted = scan.to_arrow().to_pylist()
+    assert len(wanted) == count and {row["text"] for row in wanted} == set(ODD)
+    ours = [row.asDict() for row in frame.collect()]
+    assert sorted(ours, key=itemgetter("id")) == sorted(wanted, key=itemgetter("id"))
+    for value in filter(None, ODD):
+        found = table.scan(where=lw.col("text") == value).to_spark(spark)
+        assert [row["text"] for row in found.select("text").collect()] == [value] * 3
 
 
 def test_an_empty_table_is_an_empty_frame(hudi_table: Table, spark: Any) -> None:

@@ -17,8 +17,8 @@ THREADS = declare(
     "lakewright.read.threads",
     parse_count,
     0,
-    doc="File slices that are read at the same time without Spark; 0 stands for the number of "
-    "processors.",
+    doc="File slices that are read at the same time without Spark; 0 stands for one more than "
+    "there are processors.",
     since="0.1",
     allowed="a whole number, 0 or more",
 )
@@ -32,7 +32,8 @@ def scan_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
     Changes come in order of effect; the order of other rows is not promised. Leaving the
     iterator early stops the work. The first error of any task is raised here.
     """
-    threads = min(THREADS.read(plan.options) or os.cpu_count() or 1, len(plan.tasks))
+    # One thread more than processors: some thread always waits for a file or the interpreter.
+    threads = min(THREADS.read(plan.options) or (os.cpu_count() or 1) + 1, len(plan.tasks))
     if threads <= 1 or plan.mode is ReadingMode.CDC:
         return _in_turn(plan)
     return _in_threads(plan, threads)

@@ -8,24 +8,25 @@ dearest part of the way from a worker into Spark.
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, cast
 
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task
+from lakewright.engine.spark.expression import literal
 from lakewright.engine.spark.native import quoted
 from lakewright.engine.spark.schema import as_nullable, to_spark_type
+from lakewright.model.expression.types import Value
 from lakewright.model.files import ReadingMode
-from lakewright.model.schema import INT, Field, Struct
+from lakewright.model.schema import BOOLEAN, DATE, INT, LONG, STRING, DataType, Field, Struct
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 #: The column in which workers hand over the number of the partition.
 NUMBER = Field("_lakewright_partition", INT)
 #: Longer lists of values would weigh the plan down.
 _MOST_PARTITIONS = 1_000
-_PLAIN = frozenset({str, bool, int, dt.date, type(None)})
+#: Values that are written into the plan, and the types they are written with.
+_PLAIN: Mapping[type, DataType] = {str: STRING, bool: BOOLEAN, int: LONG, dt.date: DATE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Constants:
 
     names: tuple[str, ...]
     numbers: Mapping[str, int]
-    values: tuple[tuple[object, ...], ...]
+    values: tuple[tuple[Value, ...], ...]
 
     @staticmethod
     def of(spec: ReadSpec, tasks: Sequence[Task]) -> "Constants | None":
@@ -49,11 +50,13 @@ class Constants:
         names = tuple(
             name
             for name in spec.schema.names
-            if all(name in v and type(v[name]) in _PLAIN for v in found.values())
+            if all(name in v and _is_plain(v[name]) for v in found.values())
         )
         if not names:
             return None
-        values = tuple(tuple(held[name] for name in names) for held in found.values())
+        values = tuple(
+            tuple(cast("Value", held[name]) for name in names) for held in found.values()
+        )
         return Constants(names, {path: at for at, path in enumerate(found)}, values)
 
     def travelling(self, spec: ReadSpec) -> ReadSpec:
@@ -62,12 +65,20 @@ class Constants:
 
     def restore(self, frame: "DataFrame", schema: Struct) -> "DataFrame":
         """Put the looked-up columns back in their places."""
-        return frame.select(*(self._column(field) for field in schema))
+        return frame.selectExpr(*(self._column(field) for field in schema))
 
-    def _column(self, field: Field) -> "Column":
+    def _column(self, field: Field) -> str:
+        # Text, which goes to the JVM in one call; a list of columns takes several for each value.
+        name = quoted(field.name)
         if field.name not in self.names:
-            return F.col(quoted(field.name))
+            return name
         at = self.names.index(field.name)
-        kind = to_spark_type(as_nullable(field.type))
-        listed = F.array(*(F.lit(held[at]).cast(kind) for held in self.values))
-        return listed[F.col(NUMBER.name)].alias(field.name)
+        listed = ",".join(
+            literal(held[at], _PLAIN.get(type(held[at]), field.type)) for held in self.values
+        )
+        kind = to_spark_type(as_nullable(field.type)).simpleString()
+        return f"cast(array({listed}) as array<{kind}>)[{NUMBER.name}] as {name}"
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or type(value) in _PLAIN

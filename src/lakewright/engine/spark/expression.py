@@ -72,7 +72,7 @@ def spark_sql(bound: BoundExpression) -> str:
 def _sql(bound: BoundExpression) -> str:
     match bound:
         case BoundLiteral(value, kind):
-            return _literal(value, kind)
+            return literal(value, kind)
         case BoundReference(path, kind):
             return _reference(path, kind)
         case BoundComparison(op, left, right):
@@ -84,7 +84,7 @@ def _sql(bound: BoundExpression) -> str:
         case BoundNot(child):
             return f"(NOT {_sql(child)})"
         case BoundIn(child, values, or_null):
-            options = [_literal(value, child.type) for value in values]
+            options = [literal(value, child.type) for value in values]
             return f"({_sql(child)} IN ({', '.join(options + ['NULL'] * or_null)}))"
         case BoundLike(child, pattern, escape):
             return f"({_sql(child)} LIKE {_text(_pattern(pattern, escape))})"
@@ -113,7 +113,8 @@ def _reference(path: Path, kind: DataType) -> str:
     return f"(CAST({name} AS BIGINT) * 1000L)" if kind == Time(Unit.MILLIS) else name
 
 
-def _literal(value: Value, kind: DataType) -> str:
+def literal(value: Value, kind: DataType) -> str:
+    """Return a constant of one of our types as Spark SQL, in one way for every session."""
     if value is None:
         return f"CAST(NULL AS {'BIGINT' if isinstance(kind, Time) else sql_type(kind)})"
     if isinstance(value, time):
@@ -145,8 +146,8 @@ def _number(value: float, kind: DataType) -> str:
 
 
 def _text(value: str) -> str:
-    """Bytes stand for what a session setting could make Spark read in another way."""
-    if value.isprintable() and not set(value) & {"'", "\\"}:
+    """Bytes stand for what a session could read in another way, `${variables}` among it."""
+    if value.isprintable() and not set(value) & {"'", "\\", "$"}:
         return f"'{value}'"
     return f"CAST(X'{value.encode().hex().upper()}' AS STRING)"
 

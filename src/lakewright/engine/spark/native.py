@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from lakewright.actions.tasks.read import ReadSpec
 from lakewright.engine.spark.expression import to_column
 from lakewright.engine.spark.layout import NativeFiles, path_columns
-from lakewright.engine.spark.paths import escape_glob, spark_root
+from lakewright.engine.spark.paths import escape_glob, read_files, spark_root
 from lakewright.engine.spark.schema import as_nullable, nullable, to_spark_schema, to_spark_type
 from lakewright.engine.spark.session import changed_settings, is_connect, setting
 from lakewright.model.schema import COMMIT_TIME, Struct
@@ -36,7 +36,10 @@ def native_frame(
     """Return the rows of base files, with the filter of the scan on top for Spark to push."""
     frame = scan_frame(spark, spec, files)
     if spec.filter is None and spec.changed_by is None:
-        return frame.selectExpr(*typed(files, spec.schema))
+        wanted = typed(files, spec.schema)
+        if not is_connect(spark) and wanted == [quoted(name) for name in frame.columns]:
+            return frame
+        return frame.selectExpr(*wanted)
     return conditioned(frame.selectExpr(*typed(files, columns)), spec)
 
 
@@ -52,9 +55,9 @@ def scan_frame(spark: "SparkSession", spec: ReadSpec, files: NativeFiles) -> "Da
         reader = reader.option("basePath", root)
     told = setting(spark, _LISTING)
     if len(paths) <= (int(told) if told and told.isdigit() else 0):
-        return reader.parquet(*paths)
+        return read_files(spark, reader, paths)
     with changed_settings(spark, {_LISTING: str(len(paths) + 1)}):
-        frame = reader.parquet(*paths)
+        frame = read_files(spark, reader, paths)
         if is_connect(spark):
             _ = frame.schema  # the server lists the files now, not after the setting is back
         return frame

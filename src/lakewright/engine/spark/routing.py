@@ -15,6 +15,7 @@ from pyspark.sql import types as st
 
 from lakewright.actions.executor import Route, Spread
 from lakewright.engine.spark.carrying import pack_job
+from lakewright.engine.spark.expression import literal
 from lakewright.engine.spark.murmur import slots
 from lakewright.engine.spark.native import quoted
 from lakewright.engine.spark.partition_counts import count_column, path_column
@@ -132,18 +133,13 @@ def bucket_column(field: str, buckets: "int | Column") -> "Column":
     colon) makes the query fail with ``ODD_KEY``.
     """
     key = f"cast({quoted(field)} as string)"
-    name = _literal(f"{field}:")
+    name = literal(f"{field}:", STRING)
     odd = f"instr({key}, ',') > 0 and instr({key}, {name}) > 0"
     hashed = f"java_method('java.util.Objects', 'hashCode', {key})"
     hashed = f"cast((31 + cast({hashed} as bigint)) & 2147483647 as bigint)"
-    failure = f"raise_error({_literal(ODD_KEY)})"
+    failure = f"raise_error({literal(ODD_KEY, STRING)})"
     known = F.expr(f"cast(case when {odd} then {failure} else {hashed} end as bigint)")
     return (known % buckets).cast("int")
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _by_number(frame: "DataFrame", route: Route, tasks: int) -> "DataFrame":

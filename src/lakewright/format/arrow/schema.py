@@ -5,6 +5,7 @@ The way there is exact. The way back accepts every Arrow type that has one home 
 schema of any file or frame can be read; types without a home are refused by name.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -111,6 +112,8 @@ def from_arrow_type(kind: pa.DataType) -> DataType:
     return _from_type(kind, str(kind), 1)
 
 
+# Files are many and their schemas few; the metadata of a schema plays no part.
+@lru_cache(maxsize=64)
 def normalised(schema: pa.Schema) -> pa.Schema:
     """Return an Arrow schema with every type in the one form that this package works with."""
     return to_arrow_schema(from_arrow_schema(schema))
