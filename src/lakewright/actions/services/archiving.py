@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -80,7 +81,7 @@ class ArchiveResult:
 
 def archiving_due(timeline: TimelineView, options: Mapping[str, str]) -> str | None:
     """Say why archiving is due, None where it is not: the active timeline is too long."""
-    most = ArchiveSettings.of(options).most
+    most = ArchiveSettings.of(options).beside_cleaning(timeline, time.time()).most
     count = len(timeline.data())
     return f"{count} commits, more than {most}" if count > most else None
 
@@ -116,7 +117,7 @@ def _chooser(work: Servicing) -> Callable[[TimelineView], Archivable]:
                 cleaned[instant.requested] = _is_cleaned(work.state.storage, view, instant)
             return cleaned[instant.requested]
 
-        return choose_archivable(view, settings, is_cleaned)
+        return choose_archivable(view, settings, is_cleaned, time.time())
 
     return choose
 
