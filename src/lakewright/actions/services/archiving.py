@@ -13,11 +13,13 @@ from lakewright.actions.services.archive_choice import (
     choose_archivable,
 )
 from lakewright.actions.services.servicing import Servicing
+from lakewright.actions.services.settings import check_settings
 from lakewright.actions.write.admission import check_config
 from lakewright.format.hudi.file_names import base_file, log_file
 from lakewright.index.hashing_store import HashingStore
 from lakewright.model.instant import Instant
 from lakewright.model.logs import facts
+from lakewright.model.services import Service
 from lakewright.model.shown import SHOWN, Shown, first_of
 from lakewright.storage.paths import split
 from lakewright.storage.port import Storage
@@ -107,6 +109,7 @@ def archive(work: Servicing) -> ArchiveResult:
 
 
 def _chooser(work: Servicing) -> Callable[[TimelineView], Archivable]:
+    check_settings(Service.ARCHIVING, work.options)
     settings = ArchiveSettings.of(work.options)
     cleaned: dict[str, bool] = {}
 

@@ -330,3 +330,13 @@ def test_cleaning_remembers_times_that_are_archived(version: int, options: dict[
     assert left >= set(times[1:])
     [seen] = FileIndex(open_state(table.storage)).list_files_at(times[2])
     assert seen.file_slices[0].base_instant == times[2]
+
+
+def test_options_of_one_call_shape_the_history() -> None:
+    table = TinyTable(9)
+    options = {"lakewright.archive.files-per-level": "2"}
+    for first in (1, 7):
+        written(table, *range(first, first + 6))
+        run(table.storage, **options)
+    names = [f.path.rpartition("/")[2] for f in table.storage.list(f"{table.timeline}/history")]
+    assert any(name.endswith("_1.parquet") for name in names), "two files became one of level 1"
