@@ -26,6 +26,7 @@ from lakewright.actions.services.log_compaction import log_compact, schedule_log
 from lakewright.actions.services.plan import ServicePlan
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.tasks.cluster_order import LAYOUT, SORT_COLUMNS
+from lakewright.api.arguments import text_of, texts_of
 from lakewright.api.engines import service_engine
 from lakewright.api.progress import task_watcher, watch
 from lakewright.model.errors import Invalid, NotFound
@@ -274,7 +275,7 @@ class Maintainable:
     ) -> Options:
         found = dict(options or {})
         if policy is not None:
-            short = _SHORT.get(policy.strip().upper())
+            short = _SHORT.get(text_of("policy", policy).strip().upper())
             found[POLICY.key] = policy if short is None else short.value
         if retain is not None:
             own = open_state(self._storage).config.properties
@@ -321,7 +322,7 @@ def _clustering(
 ) -> Options:
     found = dict(options or {})
     if sort_by is not None:
-        names = sort_by if isinstance(sort_by, str) else ",".join(sort_by)
+        names = sort_by if isinstance(sort_by, str) else ",".join(texts_of("sort_by", sort_by))
         found[SORT_COLUMNS.key] = names
     if layout is not None:
         found[LAYOUT.key] = layout
@@ -372,7 +373,7 @@ def _carried_out(
 
 def _check_partitions(work: Servicing, partitions: Sequence[str] | None) -> None:
     """Refuse a name that is no partition: a plan for it would look as if nothing were to do."""
-    for name in partitions or ():
+    for name in () if partitions is None else texts_of("partitions", partitions):
         if next(iter(work.state.storage.list(name, stats=False)), None) is None:
             known = next(FileIndex(work.state).partitions(), None)
             such = f", such as {known.path!r}" if known is not None and known.path else ""

@@ -27,6 +27,7 @@ from lakewright.actions.services.views import (
     rollbacks,
     savepoints,
 )
+from lakewright.api.arguments import text_of
 from lakewright.api.maintaining import Maintainable, Options
 from lakewright.lifecycle.tending import ALL_DUTIES
 from lakewright.model.instant import Instant
@@ -114,7 +115,7 @@ class Serviceable(Maintainable):
         """Say what ``savepoint`` would keep; nothing is written."""
         with self._servicing(options) as work:
             chosen = None if instant is None else _text(instant)
-            return plan_savepoint(work, chosen, note, user_name() if by is None else by)
+            return plan_savepoint(work, chosen, text_of("note", note), _user(by))
 
     def savepoint(
         self,
@@ -127,7 +128,7 @@ class Serviceable(Maintainable):
         """Keep the files of a write, the newest by default, whatever is cleaned from now on."""
         with self._servicing(options) as work:
             chosen = None if instant is None else _text(instant)
-            return savepoint(work, chosen, note, user_name() if by is None else by)
+            return savepoint(work, chosen, text_of("note", note), _user(by))
 
     def plan_delete_savepoint(
         self, instant: InstantLike, *, options: Options | None = None
@@ -163,7 +164,11 @@ class Serviceable(Maintainable):
 
 
 def _text(instant: InstantLike) -> str:
-    return instant.requested if isinstance(instant, Instant) else instant
+    return instant.requested if isinstance(instant, Instant) else text_of("instant", instant)
+
+
+def _user(by: str | None) -> str:
+    return user_name() if by is None else text_of("by", by)
 
 
 def user_name() -> str:

@@ -3,6 +3,7 @@
 from typing import Literal, overload
 
 from lakewright.actions.services.upgrade_plan import UpgradePlan, UpgradeResult
+from lakewright.actions.services.upgrade_survey import check_version
 from lakewright.actions.services.upgrading import plan_upgrade, upgrade
 from lakewright.api.maintaining import Options
 from lakewright.api.services import Serviceable
@@ -50,6 +51,7 @@ class Upgradable(Serviceable):
     ) -> UpgradeResult | UpgradePlan:
         """Give the table an older version: ``upgrade``, which refuses to go up."""
         with self._servicing(options) as work:
+            check_version(version)
             now = work.state.config.version
             if version > now:
                 raise Invalid(

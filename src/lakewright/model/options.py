@@ -49,6 +49,7 @@ class Option(Generic[T]):
         """Return the parsed value; an absent key gives the default, an empty text does not."""
         for key in (self.key, *self.old_keys):
             if key in values:
+                _check_text(key, values[key])
                 try:
                     return self.parse(values[key])
                 except ValueError as cause:
@@ -96,17 +97,33 @@ def declared() -> Iterator[Option[Any]]:
 def check_options(
     given: Mapping[str, str], stored: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Refuse unknown keys of ours; tell once of others that have no effect, warn of slips.
+    """Refuse unknown keys of ours, and values that are no text; tell of keys without effect.
 
+    Those are told once, and a warning is given of slips.
     ``stored`` are the properties of the table, if there is one: to repeat them is no wish.
     """
     _check_keys(key for key, value in given.items() if stored.get(key) != value)
+    for key, value in given.items():
+        _check_text(key, value)
 
 
 def check_properties(given: Iterable[str]) -> None:
     """Do as ``check_options`` for keys that are to be stored with a table."""
     _check_keys(
         key for key in given if key not in PROPERTIES and not key.startswith(PROPERTY_PREFIXES)
+    )
+
+
+def _check_text(key: str, value: object) -> None:
+    if isinstance(value, str):
+        return
+    option = _DECLARED.get(key)
+    allowed = f" Allowed: {option.allowed}." if option else ""
+    raise InvalidOption(
+        f"{key}: {value!r} is no text.",
+        next_step=f"Options are texts.{allowed}",
+        key=key,
+        value=value,
     )
 
 

@@ -42,13 +42,13 @@ def next_time(view: TimelineView, *after: str) -> str:
     return now if now > last else _following(last)
 
 
-def check_wanted(instant: str, view: TimelineView) -> str:
+def check_wanted(instant: object, view: TimelineView) -> str:
     """Return an instant that a caller asks for; ``Invalid`` where it cannot be taken.
 
     It must follow every requested time: older files would count as archived ones. It may precede
     completion times, which are the clock's: histories are replayed under their own times.
     """
-    if len(instant) != 17 or not is_instant_time(instant):
+    if not isinstance(instant, str) or len(instant) != 17 or not is_instant_time(instant):
         raise Invalid(
             f"{instant!r} is no instant time.",
             next_step="Give 17 digits, yyyyMMddHHmmssSSS.",

@@ -67,7 +67,7 @@ def check_version(version: int) -> None:
     """Refuse a version that is not known here."""
     if version not in LAYOUTS:
         raise Invalid(
-            f"{version} is no version that a table can be given here.",
+            f"{version!r} is no version that a table can be given here.",
             next_step=f"Allowed: {', '.join(map(str, LAYOUTS))}.",
             version=version,
         )
