@@ -7,7 +7,7 @@ write is missing between two that are there. Every step may be done twice.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakewright.format.hudi.config import TableConfig
@@ -66,11 +66,16 @@ def read_leaving(view: TimelineView, instants: Sequence[Instant]) -> list[Leavin
     return found
 
 
-def archive_instants(storage: Storage, config: TableConfig, leaving: Sequence[Leaving]) -> None:
+def archive_instants(
+    storage: Storage,
+    config: TableConfig,
+    leaving: Sequence[Leaving],
+    options: Mapping[str, str],
+) -> None:
     """Move instants from the timeline into the history; the caller holds the lock."""
     if not leaving:
         return
-    append_history(storage, config, [one.archived for one in leaving])
+    append_history(storage, config, [one.archived for one in leaving], options)
     storage.delete(
         [
             _path(config, one.entry, state)

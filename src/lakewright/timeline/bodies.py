@@ -3,6 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from lakewright.format.hudi.config import TableConfig
@@ -89,7 +90,7 @@ class Bodies:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[int, object]] = OrderedDict()
         self._bytes = 0
-        self._archived: tuple[str, Mapping[str, str]] | None = None
+        self._archived: _Archived | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Bodies, (self._storage, self._config))
@@ -123,13 +124,21 @@ class Bodies:
         Only that part of the history is read, and it is remembered: who asks about one archived
         write will ask about later ones.
         """
+        return self._past(requested).completions
+
+    def archived_writes(self, requested: str) -> tuple[Instant, ...]:
+        """Return the archived writes from a requested time on, by requested time."""
+        return tuple(i for i in self._past(requested).writes if i.requested >= requested)
+
+    def _past(self, requested: str) -> "_Archived":
         known = self._archived
-        if known is None or requested < known[0]:
+        if known is None or requested < known.since:
             past = read_history(self._storage, self._config, after=_before(requested))
             writes = (p.instant for p in past if p.instant.action.completes_as.writes_data)
-            found = {i.requested: i.completed for i in writes if i.completed is not None}
-            known = self._archived = (requested, found)
-        return known[1]
+            done = tuple(i for i in writes if i.completed is not None)
+            completions = {i.requested: i.completed for i in done if i.completed is not None}
+            known = self._archived = _Archived(requested, done, completions)
+        return known
 
     def completed(self, entry: Entry) -> Metadata:
         """Return the body of a completed action; None where its kind has none."""
@@ -186,6 +195,15 @@ class Bodies:
             if _same(past.instant, instant):
                 return past
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Archived:
+    """The archived writes requested from ``since`` on, and when they completed."""
+
+    since: str
+    writes: tuple[Instant, ...]
+    completions: Mapping[str, str]
 
 
 def _key(entry: Entry) -> str:

@@ -21,6 +21,14 @@ def time_text(seconds: float, zone: dt.tzinfo) -> str:
     return moment.strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"
 
 
+def time_before(now: float, seconds: float, zone: dt.tzinfo) -> str:
+    """Write the time some seconds before ``now``; zeros where no calendar goes back so far."""
+    try:
+        return time_text(now - seconds, zone)
+    except (ValueError, OverflowError, OSError):
+        return "0" * 17
+
+
 def newest_time(view: TimelineView) -> str:
     """Return the greatest requested or completion time on the timeline; ``""`` when empty."""
     times = ((i.requested, i.completed or "") for i in view.instants)

@@ -194,7 +194,7 @@ class StorageUpkeep:
                 chosen = frozenset(choose(view))
                 going = [one for one in leaving if one.instant in chosen]
                 lease.secure(self._patience.request)
-                archive_instants(self._storage, self._config, going)
+                archive_instants(self._storage, self._config, going, self._access.options)
             if not going:
                 return tuple(done)
             done.extend(one.instant for one in going)

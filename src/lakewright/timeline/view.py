@@ -57,6 +57,20 @@ class TimelineView:
         """The completed instants that wrote or replaced data, by requested time."""
         return self._data
 
+    def data_since(self, moment: str) -> tuple[Instant, ...]:
+        """The completed writes requested at ``moment`` or later, archived ones among them.
+
+        The history is read from there on, and only where the active timeline begins later.
+        """
+        active = [i for i in self.data() if whole_second(i.requested) >= moment]
+        if self.has_history or (self.start is not None and self.start < moment):
+            return tuple(active)
+        known = {i.requested for i in self.data()}
+        # An old time of 14 digits sorts before the longer ones of its second.
+        past = self.bodies.archived_writes(moment[:14])
+        archived = (i for i in past if whole_second(i.requested) >= moment)
+        return tuple(sorted((*(i for i in archived if i.requested not in known), *active)))
+
     def between(self, start: str | None, end: str | None) -> tuple[Instant, ...]:
         """The completed instants after ``start`` up to and including ``end``, in order of effect.
 

@@ -5,9 +5,11 @@ no holes, save those that savepoints make where archiving may go beyond them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
+from lakewright.actions.services.clean_options import CleanSettings
+from lakewright.actions.services.clean_scope import kept_by_policy
 from lakewright.actions.services.compaction_options import MAX_DELTA_COMMITS
 from lakewright.format.hudi.metadata.clean import CleanPlan
 from lakewright.model.errors import Invalid
@@ -48,12 +50,16 @@ _UNDOING = (Action.ROLLBACK, Action.RESTORE)
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSettings:
-    """How long the active timeline may be; ``deltas`` are what compactions still count."""
+    """How long the active timeline may be.
+
+    ``deltas`` are what compactions still count, and ``cleaning`` says what has to stay readable.
+    """
 
     least: int
     most: int
     beyond_savepoint: bool
     deltas: int
+    cleaning: CleanSettings
 
     @staticmethod
     def of(options: Mapping[str, str]) -> "ArchiveSettings":
@@ -67,8 +73,25 @@ class ArchiveSettings:
                 most=most,
             )
         return ArchiveSettings(
-            least, most, BEYOND_SAVEPOINT.read(options), MAX_DELTA_COMMITS.read(options)
+            least,
+            most,
+            BEYOND_SAVEPOINT.read(options),
+            MAX_DELTA_COMMITS.read(options),
+            CleanSettings.of(options),
         )
+
+    def beside_cleaning(self, view: TimelineView, now: float) -> "ArchiveSettings":
+        """Return the settings with room for what cleaning is going to keep readable, as in Hudi.
+
+        That is the earliest write that it keeps, all after it, and the one before it.
+        """
+        kept = kept_by_policy(view, self.cleaning, now)
+        if kept is None:
+            return self
+        least = sum(i.requested > kept.requested for i in view.data()) + 2
+        if least <= self.least:
+            return self
+        return replace(self, least=least, most=least + self.most - self.least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +111,10 @@ class Archivable:
 
 
 def choose_archivable(
-    view: TimelineView, settings: ArchiveSettings, is_cleaned: Callable[[Instant], bool]
+    view: TimelineView,
+    wanted: ArchiveSettings,
+    is_cleaned: Callable[[Instant], bool],
+    now: float,
 ) -> Archivable:
     """Choose what may leave; ``is_cleaned`` says that no file of a replaced group is left."""
     if any(i.action in _UNDOING for i in view.pending()):
@@ -97,6 +123,10 @@ def choose_archivable(
     writes = view.data()
     bound: Bound | None = None
     chosen: list[Instant] = []
+    settings = wanted.beside_cleaning(view, now)
+    if wanted.most < len(writes) <= settings.most:
+        first = writes[max(0, len(writes) - settings.least)].requested
+        bound = Bound(first, f"cleaning by {settings.cleaning} is going to keep it readable")
     if len(writes) > settings.most:
         limit = bound = min(_bounds(view, settings), key=lambda b: b.instant, default=None)
         saved = _savepoints(view) if settings.beyond_savepoint else frozenset()
@@ -105,15 +135,15 @@ def choose_archivable(
             for i in writes
             if i.requested not in saved and (limit is None or i.requested < limit.instant)
         )
-        wanted = len(writes) - settings.least
-        for instant in islice(free, wanted):
+        leaving = len(writes) - settings.least
+        for instant in islice(free, leaving):
             if instant.action is Action.REPLACECOMMIT and not is_cleaned(instant):
                 bound = Bound(instant.requested, "files of groups that it replaced are left")
                 break
             chosen.append(instant)
-        if len(chosen) == wanted:
+        if len(chosen) == leaving:
             bound = None
-    others = _apart(view, settings, chosen)
+    others = _apart(view, wanted, chosen)
     return Archivable(tuple(sorted((*chosen, *others))), bound)
 
 

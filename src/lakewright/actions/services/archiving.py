@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -12,11 +13,13 @@ from lakewright.actions.services.archive_choice import (
     choose_archivable,
 )
 from lakewright.actions.services.servicing import Servicing
+from lakewright.actions.services.settings import check_settings
 from lakewright.actions.write.admission import check_config
 from lakewright.format.hudi.file_names import base_file, log_file
 from lakewright.index.hashing_store import HashingStore
 from lakewright.model.instant import Instant
 from lakewright.model.logs import facts
+from lakewright.model.services import Service
 from lakewright.model.shown import SHOWN, Shown, first_of
 from lakewright.storage.paths import split
 from lakewright.storage.port import Storage
@@ -80,7 +83,7 @@ class ArchiveResult:
 
 def archiving_due(timeline: TimelineView, options: Mapping[str, str]) -> str | None:
     """Say why archiving is due, None where it is not: the active timeline is too long."""
-    most = ArchiveSettings.of(options).most
+    most = ArchiveSettings.of(options).beside_cleaning(timeline, time.time()).most
     count = len(timeline.data())
     return f"{count} commits, more than {most}" if count > most else None
 
@@ -106,6 +109,7 @@ def archive(work: Servicing) -> ArchiveResult:
 
 
 def _chooser(work: Servicing) -> Callable[[TimelineView], Archivable]:
+    check_settings(Service.ARCHIVING, work.options)
     settings = ArchiveSettings.of(work.options)
     cleaned: dict[str, bool] = {}
 
@@ -116,7 +120,7 @@ def _chooser(work: Servicing) -> Callable[[TimelineView], Archivable]:
                 cleaned[instant.requested] = _is_cleaned(work.state.storage, view, instant)
             return cleaned[instant.requested]
 
-        return choose_archivable(view, settings, is_cleaned)
+        return choose_archivable(view, settings, is_cleaned, time.time())
 
     return choose
 

@@ -168,8 +168,7 @@ def _protected(
                 return held[file.name]
     if merging is not None and piece.base_instant >= merging:
         return PLANNED
-    # By commits the grace is in the bound already.
-    return YOUNG if rule.by_versions and not rule.settled(victim.by) else None
+    return None if rule.settled(victim.by) else YOUNG
 
 
 def _files(piece: FileSlice) -> tuple[BaseFile | LogFile, ...]:

@@ -8,8 +8,7 @@ from lakewright.format.hudi.metadata.clean import CleanMetadata
 from lakewright.model.instant import Action, Instant, State
 from lakewright.table.horizon import last_cleaning
 from lakewright.table.pins import Pins
-from lakewright.timeline.clock import time_text
-from lakewright.timeline.moments import whole_second
+from lakewright.timeline.clock import time_before, time_text
 from lakewright.timeline.view import TimelineView
 
 #: Our note in plans and records of cleanings that did not look at all partitions.
@@ -32,29 +31,33 @@ class Scope:
     why: str
 
 
+def kept_by_policy(view: TimelineView, settings: CleanSettings, now: float) -> Instant | None:
+    """Return the earliest write that the policy keeps readable; None where it keeps all.
+
+    Hours go on into the archived history where the active timeline is shorter than they are.
+    """
+    match settings.policy:
+        case CleanPolicy.KEEP_LATEST_COMMITS:
+            writes = view.data()
+            return None if len(writes) <= settings.commits else writes[-settings.commits]
+        case CleanPolicy.KEEP_LATEST_BY_HOURS:
+            since = time_before(now, settings.hours * 3600, view.config.timezone)
+            return next(iter(view.data_since(since)), None)
+        case CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
+            return None
+
+
 def earliest_to_retain(
     view: TimelineView, settings: CleanSettings, settled: Callable[[str], bool], now: float
 ) -> Instant | None:
     """Return the earliest completed write that can be read after a cleaning; None: nothing goes.
 
     It is never later than an unfinished write or plan, nor than a write that took effect within
-    the readers' grace.
+    the readers' grace, be it archived.
     """
-    writes = view.data()
-    match settings.policy:
-        case CleanPolicy.KEEP_LATEST_COMMITS:
-            if len(writes) <= settings.commits:
-                return None
-            chosen = writes[len(writes) - settings.commits]
-        case CleanPolicy.KEEP_LATEST_BY_HOURS:
-            since = time_text(now - settings.hours * 3600, view.config.timezone)
-            recent = (i for i in writes if whole_second(i.requested) >= since)
-            found = next(recent, None)
-            if found is None:
-                return None
-            chosen = found
-        case CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
-            return None
+    writes, chosen = view.data(), kept_by_policy(view, settings, now)
+    if chosen is None:
+        return None
     pending = min(
         (i.requested for i in view.pending() if i.action.completes_as.writes_data), default=None
     )
@@ -63,8 +66,10 @@ def earliest_to_retain(
         if not before:
             return None
         chosen = before[-1]
-    young = next((i for i in writes if not settled(i.requested)), None)
-    return chosen if young is None else min(chosen, young, key=lambda i: i.requested)
+    young = [next((i for i in writes if not settled(i.requested)), chosen)]
+    if settings.grace > 0:
+        young += view.data_since(time_before(now, settings.grace, view.config.timezone))[:1]
+    return min((chosen, *young), key=lambda i: i.requested)
 
 
 def bounded(
@@ -91,7 +96,7 @@ def settling(view: TimelineView, grace: float, now: float) -> Callable[[str], bo
     """
     if grace <= 0:
         return lambda requested: True
-    cutoff = time_text(now - grace, view.config.timezone)
+    cutoff = time_before(now, grace, view.config.timezone)
     known: dict[str, bool] = {}
     files = {e.instant.requested: e.files.get(State.COMPLETED) for e in view.entries}
 
@@ -101,7 +106,7 @@ def settling(view: TimelineView, grace: float, now: float) -> Callable[[str], bo
             stat = view.storage.stat(f"{view.config.timeline_folder}/{name}")
             if stat is not None and stat.modified is not None:
                 return time_text(stat.modified, view.config.timezone)
-        return view.completions.get(requested, requested)
+        return view.completion_of(requested) or requested
 
     def settled(requested: str) -> bool:
         if requested not in known:

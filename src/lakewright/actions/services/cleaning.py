@@ -13,6 +13,7 @@ from lakewright.actions.services.clean_options import TRIGGER, CleanSettings
 from lakewright.actions.services.clean_running import carry_out
 from lakewright.actions.services.plan import ServicePlan
 from lakewright.actions.services.servicing import Servicing
+from lakewright.actions.services.settings import check_settings
 from lakewright.actions.write.admission import check_config
 from lakewright.format.hudi.metadata.clean import CleanPlan, encode_clean_plan
 from lakewright.model.errors import Corrupt
@@ -69,6 +70,7 @@ def clean(work: Servicing, plan: Instant | None = None) -> ServiceResult:
     """
     if plan is not None:
         return carry_out(work, plan)
+    check_settings(Service.CLEANING, work.options)
     partitions: dict[str, PartitionServed] = {}
     last: Instant | None = None
     for pending in _unfinished(work.state.refresh().timeline):
@@ -93,6 +95,7 @@ def _add(partitions: dict[str, PartitionServed], more: Mapping[str, PartitionSer
 def _scheduled(
     work: Servicing, *, instant: str | None = None, dry_run: bool = False
 ) -> tuple[ServicePlan, Draft] | None:
+    check_settings(Service.CLEANING, work.options)
     settings = CleanSettings.of(work.options)
     check_config(work.state.config)
     for attempt in range(_DRAFTS + 1):

@@ -15,6 +15,7 @@ from lakewright.actions.services.clustering_planning import EXECUTION, Clusterin
 from lakewright.actions.services.merging import planned_slice
 from lakewright.actions.services.plan import ServicePlan
 from lakewright.actions.services.servicing import Servicing
+from lakewright.actions.services.settings import check_settings
 from lakewright.actions.services.taking import Taken, taken
 from lakewright.actions.tasks.cluster import Clustered, ClusterWork, cluster_group
 from lakewright.actions.tasks.cluster_order import Order
@@ -71,6 +72,7 @@ def schedule_clustering(
     not put anywhere. Until it is carried out or rolled back, writes to its groups are refused.
     """
     check_config(work.state.config)
+    check_settings(Service.CLUSTERING, work.options)
     settings = ClusteringSettings.of(work.options)
     buckets = _buckets(work) is not None
     _check(work, settings, buckets=buckets)
@@ -98,6 +100,7 @@ def cluster(work: Servicing, plan: Instant | None = None) -> ServiceResult:
     is gone. Plans that somebody works on are left to them.
     """
     check_config(work.state.config)
+    check_settings(Service.CLUSTERING, work.options, planning=False)
     if plan is None:
         for waiting in _waiting(work.state.refresh().timeline):
             with ExitStack() as stack:

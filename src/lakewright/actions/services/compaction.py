@@ -12,6 +12,7 @@ from lakewright.actions.services.compaction_scope import writes_under_way
 from lakewright.actions.services.merging import carry_out
 from lakewright.actions.services.plan import ServicePlan
 from lakewright.actions.services.servicing import Servicing
+from lakewright.actions.services.settings import check_settings
 from lakewright.actions.services.taking import first_free, taken
 from lakewright.actions.tasks.compact import compact_group
 from lakewright.model.instant import Action, Instant
@@ -36,6 +37,7 @@ def schedule_compaction(
     would lie below the new base files.
     """
     check_compactable(work)
+    check_settings(Service.COMPACTION, work.options)
     planner = Planner(work, Service.COMPACTION, PlanSettings.of(work.options), partitions)
     if dry_run:
         found = planner.plan()
@@ -50,6 +52,7 @@ def compact(work: Servicing, plan: Instant | None = None) -> ServiceResult:
     is gone. Plans that somebody works on are left to them.
     """
     check_compactable(work)
+    check_settings(Service.COMPACTION, work.options, planning=False)
     with first_free(work, Action.COMPACTION, plan, _OPERATION) as found:
         if found is not None:
             return carry_out(work, found, Service.COMPACTION, compact_group)

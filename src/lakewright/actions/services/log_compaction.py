@@ -16,6 +16,7 @@ from lakewright.actions.services.compaction_planning import Planner, check_compa
 from lakewright.actions.services.merging import carry_out
 from lakewright.actions.services.plan import ServicePlan
 from lakewright.actions.services.servicing import Servicing
+from lakewright.actions.services.settings import check_settings
 from lakewright.actions.services.taking import first_free, taken
 from lakewright.actions.tasks.compact_logs import compact_logs
 from lakewright.model.errors import Unsupported
@@ -40,6 +41,7 @@ def schedule_log_compaction(
     Arguments are as for a compaction.
     """
     _check(work)
+    check_settings(Service.LOG_COMPACTION, work.options)
     enough = LOG_COMPACTION_BLOCKS.read(work.options)
     settings = replace(PlanSettings.of(work.options), strategy=Strategy.UNBOUNDED, then=())
     planner = Planner(
@@ -59,6 +61,7 @@ def schedule_log_compaction(
 def log_compact(work: Servicing, plan: Instant | None = None) -> ServiceResult:
     """Carry out the given log compaction, else the oldest one that waits, else a new one."""
     _check(work)
+    check_settings(Service.LOG_COMPACTION, work.options, planning=False)
     with first_free(work, Action.LOGCOMPACTION, plan, _OPERATION) as found:
         if found is not None:
             return carry_out(work, found, Service.LOG_COMPACTION, compact_logs)

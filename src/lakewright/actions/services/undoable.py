@@ -16,18 +16,23 @@ from lakewright.timeline.view import TimelineView
 
 @dataclass(slots=True)
 class _Needed:
-    """What a partition must still hold: files by name, base files by group and instant, groups."""
+    """What a partition must still hold: files by name, base files by group and instant, groups.
+
+    ``made`` are groups that came with what is undone: they are not missed.
+    """
 
     names: set[str] = field(default_factory=set)
     bases: set[tuple[str, str]] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
+    made: set[str] = field(default_factory=set)
 
 
 def check_files(view: TimelineView, undone: Iterable[Instant], kept: str | None = None) -> None:
     """Raise ``HistoryGone`` where undoing these writes would leave groups without their files.
 
     Each write tells what it built on. What another one of them wrote is no file of the earlier
-    state. ``kept`` is a savepoint whose files must be there as well.
+    state, nor is a group that came and went with them. ``kept`` is a savepoint whose files must
+    be there; it names all groups that were there then.
     """
     going = {i.requested: i for i in undone if i.is_completed}
     needed: dict[str, _Needed] = {}
@@ -36,6 +41,8 @@ def check_files(view: TimelineView, undone: Iterable[Instant], kept: str | None 
     if kept is not None:
         body = view.metadata(view.instant(kept, Action.SAVEPOINT))
         if isinstance(body, SavepointMetadata):
+            for part_needed in needed.values():
+                part_needed.groups.clear()
             for partition, part in body.partitions.items():
                 needed.setdefault(partition, _Needed()).names.update(part.files)
     gone = [
@@ -71,6 +78,8 @@ def _built_on(
                 part = needed.setdefault(piece.partition, _Needed())
                 files = (*piece.log_files, *((piece.base_file,) if piece.base_file else ()))
                 _add_names(part, piece.partition, files, going)
+        for partition, stats in metadata.write_stats.items():
+            needed.setdefault(partition, _Needed()).made.update(stat.file_id for stat in stats)
         return
     _of_write(metadata, going, needed)
 
@@ -91,11 +100,13 @@ def _of_write(
     for partition, stats in metadata.write_stats.items():
         for stat in stats:
             logged = stat.path is not None and split(stat.path)[1].startswith(".")
-            built_on = stat.prev_commit
-            if logged or built_on in (None, "", "null") or built_on in going:
+            if logged:
                 continue
-            part = needed.setdefault(partition, _Needed())
-            part.bases.add((stat.file_id, str(built_on)))
+            part, built_on = needed.setdefault(partition, _Needed()), stat.prev_commit
+            if built_on in (None, "", "null"):
+                part.made.add(stat.file_id)
+            elif built_on not in going:
+                part.bases.add((stat.file_id, str(built_on)))
     for partition, file_ids in metadata.replaced.items():
         needed.setdefault(partition, _Needed()).groups.update(file_ids)
 
@@ -116,7 +127,7 @@ def _missing(view: TimelineView, partition: str, needed: _Needed) -> Iterator[st
             bases.add((base.file_id, base.instant))
     yield from sorted(needed.names - names)
     yield from (f"{group} of {instant}" for group, instant in sorted(needed.bases - bases))
-    yield from sorted(needed.groups - groups)
+    yield from sorted(needed.groups - needed.made - groups)
 
 
 def check_quiet(view: TimelineView) -> None:

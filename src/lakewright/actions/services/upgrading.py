@@ -33,7 +33,7 @@ from lakewright.actions.services.upgrade_survey import (
     plan_upgrade,
 )
 from lakewright.format.hudi.config import LAYOUTS, TableConfig
-from lakewright.format.hudi.history import read_history
+from lakewright.format.hudi.history import check_history_options, read_history
 from lakewright.format.hudi.index_defs import INDEX_DEFS_PATH, encode_index_defs
 from lakewright.format.hudi.properties import store_properties
 from lakewright.format.hudi.version_properties import VersionedProperties, at_version
@@ -72,6 +72,7 @@ def upgrade(work: Servicing, version: int) -> UpgradeResult:
     before = work.state.config.version
     if before == version:
         return UpgradeResult(work.name, version, version, files_removed=_sweep(work))
+    check_history_options(work.options)
     relaid = LAYOUTS[version] != work.state.config.layout
     compactions: tuple[str, ...] = ()
     logged = needs_compaction(work.state, relaid)

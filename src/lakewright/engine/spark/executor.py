@@ -30,7 +30,7 @@ from lakewright.engine.spark.routing import ODD_KEY, Telling, divided
 from lakewright.engine.spark.schema import from_spark_schema
 from lakewright.engine.spark.session import ensure_workers, parallelism, setting
 from lakewright.engine.spark.tagging import NewKeys, Sizing, Slots, plan_slots, tagged
-from lakewright.engine.spark.tasks import bundle_count, pack_tasks
+from lakewright.engine.spark.tasks import LARGEST_TASK, bundle_count, pack_tasks
 from lakewright.engine.spark.watching import TaskWatcher, watched
 from lakewright.engine.spark.workers import in_worker
 from lakewright.engine.spark.write_worker import ItemsJob, StreamJob
@@ -69,6 +69,7 @@ class SparkExecutor:
         self._told = told
         self._options = options
         self._driver_work = DRIVER_WORK.read(options)
+        LARGEST_TASK.read(options)  # a wrong one is told before anything is written
         self._width = parallelism(spark)
         self._local = (setting(spark, "spark.master") or "").startswith("local")
         self._stages = itertools.count()

@@ -1,6 +1,7 @@
 """Archiving: what may leave the timeline, that nobody misses it, and that it can be cut off."""
 
 import contextlib
+import datetime as dt
 from collections.abc import Iterator
 
 import pytest
@@ -25,7 +26,11 @@ from support.faulty_storage import Crash, Fault, FaultyStorage, every_call
 from support.servicing import servicing
 from support.tiny_tables import TinyTable, at, base_name, log_name
 
-KEEP = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "5"}
+KEEP = {
+    "hoodie.keep.min.commits": "3",
+    "hoodie.keep.max.commits": "5",
+    "hoodie.clean.commits.retained": "1",
+}
 
 
 @pytest.fixture(params=[9, 6], ids=["v9", "v6"])
@@ -266,3 +271,72 @@ def test_a_reader_that_lists_meanwhile_misses_no_write() -> None:
     seen = {p.descriptor.path for p in FileIndex(state).list_files_at()}
     assert seen == {f"dt={minute}" for minute in range(1, 9)}
     assert len(state.timeline.with_history().data()) == 8
+
+
+# ------------------------------------------------------------------ room for cleaning
+
+
+def test_archiving_leaves_what_cleaning_is_going_to_keep(version: int) -> None:
+    table = written(TinyTable(version), *range(1, 21))
+    options = {**KEEP, "hoodie.clean.commits.retained": "10"}
+    assert archiving_due(open_state(table.storage).timeline, options) == "20 commits, more than 13"
+    run(table.storage, **options)
+    assert active(table.storage) == minutes(*range(10, 21)), "ten, and the one before them"
+    written(table, 21, 22)
+    assert archiving_due(open_state(table.storage).timeline, options) is None
+    planned = plan_archive(servicing(table.storage, **options))
+    assert planned.instants == ()
+    assert planned.bound is not None
+    assert planned.bound.instant == at(12)
+    assert planned.bound.why.startswith("cleaning by KEEP_LATEST_COMMITS (10 commits)")
+
+
+def test_the_hours_of_cleaning_stay_on_the_timeline(version: int) -> None:
+    table = TinyTable(version)
+    now = dt.datetime.now(dt.UTC)
+    ages = [*range(30, 10, -2), 5, 4, 3, 2]
+    times = [(now - dt.timedelta(hours=age)).strftime("%Y%m%d%H%M%S000") for age in ages]
+    for moment in times:
+        Write.begin(table.storage, instant=moment).base("a").publish()
+    hours = {"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": "13"}
+    run(table.storage, **hours)
+    assert active(table.storage) == times[8:], "the one of 14 hours ago tells what was before"
+
+
+# What a reader within the kept hours, or within the grace, is looking at.
+_RECENT = [
+    {"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": "2"},
+    {"hoodie.clean.commits.retained": "1", "lakewright.clean.grace": "2h"},
+    {
+        "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.clean.fileversions.retained": "1",
+        "lakewright.clean.grace": "2h",
+    },
+]
+
+
+@pytest.mark.parametrize("options", _RECENT, ids=["hours", "grace", "versions"])
+def test_cleaning_remembers_times_that_are_archived(version: int, options: dict[str, str]) -> None:
+    table = TinyTable(version).touch("dt=1/.hoodie_partition_metadata")
+    now = dt.datetime.now(dt.UTC)
+    ages = (300, 200, 100, 50, 40, 30, 20, 10)
+    times = [(now - dt.timedelta(minutes=age)).strftime("%Y%m%d%H%M%S000") for age in ages]
+    for moment in times:
+        Write.begin(table.storage, instant=moment).base("a").publish()
+    run(table.storage)
+    assert active(table.storage) == times[5:]
+    clean(servicing(table.storage, **options))
+    left = {f.path.rpartition("_")[2].removesuffix(".parquet") for f in table.storage.list("dt=1")}
+    assert left >= set(times[1:])
+    [seen] = FileIndex(open_state(table.storage)).list_files_at(times[2])
+    assert seen.file_slices[0].base_instant == times[2]
+
+
+def test_options_of_one_call_shape_the_history() -> None:
+    table = TinyTable(9)
+    options = {"lakewright.archive.files-per-level": "2"}
+    for first in (1, 7):
+        written(table, *range(first, first + 6))
+        run(table.storage, **options)
+    names = [f.path.rpartition("/")[2] for f in table.storage.list(f"{table.timeline}/history")]
+    assert any(name.endswith("_1.parquet") for name in names), "two files became one of level 1"

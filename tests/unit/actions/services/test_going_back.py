@@ -110,6 +110,39 @@ def test_a_restore_goes_back_to_any_write_that_is_there(table: Table) -> None:
     assert rows(table) == {**states[0][1], "z": ("9", 9)}
 
 
+@pytest.mark.parametrize("policy", ["commits", "versions"])
+def test_groups_that_came_and_went_since_are_not_missed(table: Table, policy: str) -> None:
+    """Overwrites replace each other's groups, and a cleaning takes those."""
+    put(table, ("a", "1", 1), ("b", "1", 1), ("c", "2", 1))
+    wanted = rows(table)
+    saved = table.savepoint()
+    for n in (2, 3, 4):
+        table.insert_overwrite_table([{"id": "a", "dt": "1", "n": n}])
+        if n == 3:
+            put(table, ("d", "1", n))
+    assert table.clean(policy=policy, retain=1).total.files_deleted
+    table.restore(saved.requested)
+    assert rows(table) == wanted
+    assert by_hudi(table) == wanted
+    assert table.fsck(deep=True).ok
+
+
+def test_a_write_comes_back_while_its_own_files_are_there(tmp_path: Path) -> None:
+    """Without a savepoint too: the undone writes tell which groups are theirs."""
+    table = lw.create_table(tmp_path / "t", schema="id string, dt string, n bigint", key="id")
+    first = put(table, ("a", "1", 1))
+    saved = table.savepoint()
+    table.insert_overwrite_table([{"id": "b", "dt": "1", "n": 2}])
+    put(table, ("c", "1", 3))
+    table.cluster(sort_by=["id"])
+    table.insert_overwrite_table([{"id": "d", "dt": "1", "n": 4}])
+    put(table, ("e", "1", 5))
+    assert table.clean(policy="versions", retain=1).total.files_deleted
+    table.delete_savepoint(saved.requested)
+    table.restore(first)
+    assert rows(table) == {"a": ("1", 1)}
+
+
 def test_the_state_of_a_savepoint_comes_back_whatever_came_after(table: Table) -> None:
     put(table, ("a", "1", 1), ("c", "2", 1))
     wanted = rows(table)
