@@ -99,8 +99,7 @@ def _live_keys(spec: ServiceSpec, piece: FileSlice, live: Sequence[FileSlice]) -
     found = np.zeros(len(keys), bool)
     for other in live:
         if other.base is not None and not other.logs:
-            rows, _ = find_keys(spec.pinned, other, keys)
-            found[rows] = True
+            found[find_keys(spec.pinned, other, keys).row] = True
         else:
             # What logs deleted is not there any more, whatever the base file holds.
             there = pc.is_in(keys, value_set=_keys(spec, other, keys))
