@@ -10,6 +10,7 @@ from pyspark.sql import functions
 
 from lakewright.engine.spark.assign import converted_column
 from lakewright.engine.spark.schema import from_spark_schema, nullable, to_spark_schema
+from lakewright.engine.spark.session import is_connect
 from lakewright.format.arrow.schema import from_arrow_schema
 from lakewright.model.errors import Invalid
 from lakewright.model.expression.bound import BoundLiteral
@@ -40,9 +41,24 @@ def run_text(
     try:
         return spark.sql(text, **named) if named else spark.sql(text)
     except (AnalysisException, ParseException) as error:
-        raise Invalid(
-            f"Spark cannot run the statement: {_told(error)}", sql="".join(map(str, pieces))
-        ) from error
+        raise _cannot_run(error, "".join(map(str, pieces))) from error
+
+
+def check_form(spark: "SparkSession", text: str) -> None:
+    """Refuse a statement that Spark's parser cannot read; nothing of it is run or looked up."""
+    try:
+        if is_connect(spark):
+            # A client has no parser. What EXPLAIN cannot resolve it tells in its answer.
+            spark.sql(f"EXPLAIN {text}")
+        else:
+            session: Any = spark
+            session._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    except ParseException as error:
+        raise _cannot_run(error, text) from error
+
+
+def _cannot_run(error: Exception, text: str) -> Invalid:
+    return Invalid(f"Spark cannot run the statement: {_told(error)}", sql=text)
 
 
 def _name(number: int) -> str:

@@ -50,6 +50,16 @@ def duck_rows(
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
+def check_duck_form(parsed: Parsed) -> None:
+    """Refuse a query that DuckDB cannot read; what it names is not looked up."""
+    module: Any = load_extra("duckdb", "duckdb", "lake.sql() without a Spark session")
+    with module.connect() as connection:
+        try:
+            connection.extract_statements(translated(parsed, parsed.uses))
+        except module.Error as error:
+            raise _failed(error, parsed.text) from error
+
+
 def _connection() -> "duckdb.DuckDBPyConnection":
     module: Any = load_extra("duckdb", "duckdb", "lake.sql() without a Spark session")
     connection = module.connect()

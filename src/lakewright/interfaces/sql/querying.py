@@ -11,6 +11,7 @@ from lakewright.interfaces.sql.duck import duck_rows
 from lakewright.interfaces.sql.names import no_table
 from lakewright.interfaces.sql.needs import Need, needs
 from lakewright.interfaces.sql.query import Parsed, Use, parse_query, rewritten, scan_query
+from lakewright.interfaces.sql.spark_texts import for_spark
 from lakewright.interfaces.sql.text import place_of
 from lakewright.model.errors import Invalid, LakewrightError, TableNotFound
 from lakewright.model.schema import Struct
@@ -39,6 +40,8 @@ def run_query(lake: "Lake", text: str, prefix: str = "") -> Rows:
 def _on_spark(lake: "Lake", spark: "SparkSession", text: str, prefix: str) -> Rows:
     from lakewright.engine.spark.query import knows_table, run_text
 
+    # Before anything is read from it: files are left out by the constants that Spark compares.
+    text = for_spark(text)
     try:
         parsed = parse_query(text)
     except LakewrightError:

@@ -10,12 +10,14 @@ from lakewright.index.layout import PARTITION_RULES
 from lakewright.interfaces.sql import changing
 from lakewright.interfaces.sql.bucket_rules import set_rules
 from lakewright.interfaces.sql.creating import create_arguments, written_type
+from lakewright.interfaces.sql.forms import check_forms
 from lakewright.interfaces.sql.procedures.known import find_procedure
 from lakewright.interfaces.sql.querying import Rows, run_query
 from lakewright.interfaces.sql.read import read_statement
 from lakewright.interfaces.sql.rescaling import rescaled
 from lakewright.interfaces.sql.results import NOTHING, Answer, answer, done, table_of, written
 from lakewright.interfaces.sql.showing import describe, open_named, show
+from lakewright.interfaces.sql.spark_texts import for_spark
 from lakewright.interfaces.sql.statements import (
     AddColumns,
     AlterTable,
@@ -63,7 +65,10 @@ class SqlStatements:
 
         The whole script is read first: one that has a mistake changes nothing.
         """
-        for statement in [read_statement(one) for one in pieces(text)]:
+        written = list(pieces(text))
+        statements = [read_statement(one) for one in written]
+        check_forms(lake, written, statements)
+        for statement in statements:
             yield carry_out(lake, statement)
 
 
@@ -87,7 +92,7 @@ def _other(lake: "Lake", text: str) -> Answer:
         raise unknown_statement(piece(text))
     from lakewright.engine.spark.query import run_text
 
-    return run_text(lake.spark, [text], [])
+    return run_text(lake.spark, [for_spark(text)], [])
 
 
 def _own(lake: "Lake", statement: Statement) -> pa.Table:

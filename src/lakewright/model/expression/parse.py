@@ -8,6 +8,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
+from lakewright.model.dialect import LakeSql
 from lakewright.model.errors import InvalidExpression
 from lakewright.model.expression.functions import check_arity, function_named
 from lakewright.model.expression.nodes import (
@@ -45,7 +46,7 @@ def parse_expression(sql: str) -> Expression:
     Conversions of constants are carried out (``CAST('2026-11-01' AS DATE)`` is a date).
     """
     try:
-        tree: Any = sqlglot.parse_one(sql, dialect="spark", into=exp.Condition)
+        tree: Any = sqlglot.parse_one(sql, dialect=LakeSql, into=exp.Condition)
         return _read(tree)
     except SqlglotError as error:
         raise InvalidExpression(
