@@ -160,7 +160,7 @@ def _reach(
 
     None where it cannot begin with the segment.
     """
-    if not 0 <= segment:
+    if segment < 0:
         return None
     reach: list[tuple[int, int | None]] = []
     start = skip = 0
