@@ -19,13 +19,17 @@ from lakewright.lifecycle.ttl.bound import (
     bind,
     check_unambiguous,
 )
-from lakewright.lifecycle.ttl.event_time import EventTime
+from lakewright.lifecycle.ttl.event_time import EventTime, Unclear
 from lakewright.lifecycle.ttl.levels import Key, Levels
 from lakewright.model.errors import Invalid
 from lakewright.model.instant import is_instant_time
 from lakewright.model.ttl import PartitionSpec, PolicyKind, TtlPolicy
 
 _STRAY = "its path does not have the levels of the table's partition columns"
+_UNSURE = (
+    "its path can be cut into the table's partition columns in more ways than one, since a value "
+    "holds a / of its own"
+)
 
 #: Gives the instant that made a partition, None where nobody knows it any more.
 Created = Callable[[str], str | None]
@@ -156,7 +160,8 @@ class _Judge:
         for stat in stats:
             cut = self._levels.cut(stat.path)
             if cut is None:
-                verdicts.append(Verdict(stat.path, None, False, _STRAY))
+                why = _UNSURE if self._levels.is_unsure(stat.path) else _STRAY
+                verdicts.append(Verdict(stat.path, None, False, why))
                 continue
             bound = self._governance.of(self.keys(cut, self._governance.depth))
             if bound is None:
@@ -215,7 +220,10 @@ class _Judge:
         return self._timed(path, policy, f"{verb} {_shown(start)}", start, goes)
 
     def _by_event(self, path: str, cut: list[str], policy: TtlPolicy, event: EventTime) -> Verdict:
-        text = event.text(self._levels.parts(cut))
+        try:
+            text = event.text(cut)
+        except Unclear as why:
+            return Verdict(path, policy, False, str(why))
         if text is None:
             reason = "it stands for no time, and such partitions are "
             reason += "deleted" if event.delete_nulls else "kept"

@@ -103,10 +103,10 @@ class FileSliceReader:
         """Read only the records with these keys (an Arrow array); None for all."""
         return replace(self, keys=keys)
 
-    def logged_keys(self, file_slice: FileSlice, instant: str) -> pa.Array:
-        """Return the keys of the log records that one instant added to a slice."""
+    def logged_keys(self, file_slice: FileSlice, *instants: str) -> pa.Array:
+        """Return the keys of the log records, and deletes, that instants added to a slice."""
         source = self._source(file_slice)
-        alone = replace(source, seen=self.seen.only(frozenset({instant})))
+        alone = replace(source, seen=self.seen.only(frozenset(instants)))
         with SliceLogs(alone, LogColumns(key_columns(self.config), (), ())) as logs:
             parts = [entry.keys for entry in logs.entries_by_key()]
         return pa.chunked_array(parts, pa.string()).unique()
