@@ -221,15 +221,15 @@ def _arithmetic(op: Operator) -> Callable[[Sql], Expression]:
 
 def _negative(tree: Sql) -> Expression:
     child = _read(tree.this)
-    # -1 is a constant, -(1) and -x are operations
-    if type(tree.this) is exp.Literal and isinstance(child, Literal):
+    # -1 and -1BD are constants, -(1) and -x are operations
+    written = type(tree.this) is exp.Literal or isinstance(tree.this, exp.TryCast)
+    if written and isinstance(child, Literal):
         value = child.value
-        if isinstance(value, (int, float, PyDecimal)):
+        if isinstance(value, PyDecimal):
+            # The minus of Python's decimals rounds to the digits of the thread's context.
+            return Literal(value.copy_negate())
+        if isinstance(value, (int, float)):
             return Literal(-value)
-    if isinstance(tree.this, exp.TryCast) and isinstance(child, Literal):
-        value = child.value
-        if isinstance(value, (int, float, PyDecimal)):
-            return Literal(value.copy_negate() if isinstance(value, PyDecimal) else -value)
     return Negate(child)
 
 
