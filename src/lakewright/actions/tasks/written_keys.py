@@ -26,7 +26,7 @@ def mentioned(
     found = np.zeros(len(keys), bool)
     piece = sized(piece, spec.open_storage())
     if piece.base is not None:
-        found[find_keys(spec.pinned, piece, keys)[0]] = True
+        found[find_keys(spec.pinned, piece, keys).row] = True
     if piece.logs:
         logged = slice_reader(spec).logged_keys(piece, *instants)
         found |= pc.is_in(keys, value_set=logged).to_numpy(zero_copy_only=False)
