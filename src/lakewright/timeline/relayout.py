@@ -264,13 +264,14 @@ def completion_times(view: TimelineView) -> dict[tuple[str, Action], str]:
     They are the times at which the files were written, as in Hudi, as long as those keep the
     order in which layout 1 counts: a write completes before the next instant is requested. Where
     the files were copied since, or writers overlapped, a write completes just after its request.
-    A savepoint has the time of its write and is made whenever its user likes.
+    A savepoint has the time of its write and is made whenever its user likes; its completion is
+    moved on where something else has that time, which a store with coarse times makes likely.
     """
     folder = view.config.timeline_folder
     modified = {file.path: file.modified for file in view.storage.list(folder)}
     requested = sorted({entry.instant.requested for entry in view.entries})
     following = dict(itertools.pairwise(requested))
-    found = {}
+    found: dict[tuple[str, Action], str] = {}
     for entry in view.entries:
         name = entry.files.get(State.COMPLETED)
         if name is None:
@@ -285,6 +286,14 @@ def completion_times(view: TimelineView) -> dict[tuple[str, Action], str]:
             end = _just_after(instant.requested)
             end = instant.requested if limit is not None and end >= limit else end
         found[instant.requested, entry.planned] = end
+    taken = {end for (_, action), end in found.items() if action is not Action.SAVEPOINT}
+    taken.update(requested)
+    for (time, action), end in found.items():
+        if action is Action.SAVEPOINT:
+            while end in taken and is_instant_time(end):
+                end = _just_after(end)
+            taken.add(end)
+            found[time, action] = end
     return found
 
 

@@ -126,6 +126,11 @@ class StorageUpkeep:
         completed = next_time(view, instant.requested) if layout_2 else instant.requested
         return Instant(instant.requested, instant.action, State.COMPLETED, completed)
 
+    def repair(self) -> None:
+        """Finish or take back what is dead: see ``Upkeep.repair``."""
+        with self._access.repaired():
+            pass
+
     def roll_back(self, requested: str, check: CheckUndo) -> Instant:
         """Take back a write or a plan: see ``Upkeep.roll_back``."""
         with self._access.repaired() as (view, lease):

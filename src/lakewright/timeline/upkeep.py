@@ -54,6 +54,10 @@ class Upkeep(Protocol):
         """
         ...
 
+    def repair(self) -> None:
+        """Finish cut-off rollbacks and restores, and take back dead writes, as a writer does."""
+        ...
+
     def roll_back(self, requested: str, check: CheckUndo) -> Instant:
         """Take back a write that took effect, or a plan; return the completed rollback.
 

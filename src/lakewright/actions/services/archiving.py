@@ -12,6 +12,7 @@ from lakewright.actions.services.archive_choice import (
     Bound,
     choose_archivable,
 )
+from lakewright.actions.services.repairing import repaired
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.settings import check_settings
 from lakewright.actions.write.admission import check_config
@@ -98,8 +99,9 @@ def plan_archive(work: Servicing) -> ArchivePlan:
 def archive(work: Servicing) -> ArchiveResult:
     """Move the oldest completed instants into the archived history, where there are too many."""
     check_config(work.state.config)
-    work.progress.stage("archiving")
     choose = _chooser(work)
+    repaired(work)
+    work.progress.stage("archiving")
     moved = work.upkeep.archive(lambda view: choose(view).instants)
     # Old bucket rules follow the instants that needed them.
     HashingStore(work.state.storage).archive(work.state.refresh().timeline)

@@ -42,7 +42,7 @@ from lakewright.table.state import TableState
 from lakewright.timeline.view import TimelineView
 
 #: Partitions that are listed at the same time, where single ones are looked at.
-_LISTERS = 16
+LISTERS = 16
 _FILTERED = "partitions that the filter leaves out"
 _UNDESCRIBED = "folders without Hudi's partition metadata"
 
@@ -211,7 +211,7 @@ def _listings(
         if settings.takes(""):
             yield _list(storage, "", Attempt())
     elif scope.partitions is not None:
-        found = run_in_threads(_list, storage, scope.partitions, threads=_LISTERS)
+        found = run_in_threads(_list, storage, scope.partitions, threads=LISTERS)
         yield from _described(found, passed_over) if settings.selected else found
     else:
         folders = storage.walk("", sizes=False, skip=SKIPPED)

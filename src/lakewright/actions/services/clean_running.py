@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from lakewright.actions.executor import Attempt
 from lakewright.actions.services.clean_choice import Shield, is_data_file
-from lakewright.actions.services.clean_draft import paths_of
+from lakewright.actions.services.clean_draft import LISTERS, paths_of
 from lakewright.actions.services.clean_scope import PINS, SAVEPOINTS, noted, savepoints
 from lakewright.actions.services.clean_shield import shield_of
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.tasks.clean_files import Batch, Deleted, delete_batch
+from lakewright.actions.threads import run_in_threads
 from lakewright.format.hudi.metadata.clean import (
     CleanedPartition,
     CleanMetadata,
@@ -24,6 +26,7 @@ from lakewright.model.instant import Action, Instant
 from lakewright.model.logs import facts
 from lakewright.model.services import PartitionServed, Service, ServiceResult
 from lakewright.storage.paths import check_path, join, split
+from lakewright.storage.port import Storage
 from lakewright.table.horizon import see_at
 from lakewright.table.slicing import Listing, latest_slices
 from lakewright.table.state import TableState
@@ -47,8 +50,8 @@ def carry_out(
     """Delete what a plan names and complete it.
 
     Every step may run twice, here or elsewhere. ``sizes`` are bytes by partition, where whoever
-    planned knows them. A file that a savepoint or a pin holds by now stays, as does one that
-    became the latest again because writes were taken back.
+    planned knows them; else the files are asked. A file that a savepoint or a pin holds by now
+    stays, as does one that became the latest again because writes were taken back.
     """
     begun = time.monotonic()
     state = work.state.refresh()
@@ -77,6 +80,8 @@ def carry_out(
     kept = _held(state, found, wanted, shield)
     plan = replace(plan, extra=_extra(plan, view, shield))
     files = {p: tuple(n for n in names if n not in kept[p]) for p, names in wanted.items()}
+    if sizes is None:
+        sizes = dict(_sizes(state.storage, files))
     work.upkeep.start(found)
     failed = _delete(work, files)
     cleaned = {
@@ -98,7 +103,7 @@ def carry_out(
             failed=len(failed),
         ),
     )
-    return _result(done, cleaned, sizes or {})
+    return _result(done, cleaned, sizes)
 
 
 def _result(
@@ -177,6 +182,19 @@ def _names(shield: Shield, partition: str) -> frozenset[str]:
 
 
 # ------------------------------------------------------------------------------ going
+
+
+def _sizes(storage: Storage, files: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, int]]:
+    """Stream the bytes of files that are there, by partition."""
+    partitions = [partition for partition, names in files.items() if names]
+    for listed in run_in_threads(_list_sizes, storage, partitions, threads=LISTERS):
+        sizes = dict(zip(listed.names, listed.sizes, strict=True))
+        yield listed.partition, sum(sizes.get(name, 0) for name in files[listed.partition])
+
+
+def _list_sizes(storage: Storage, partition: str, attempt: Attempt) -> Listing:
+    found = [(split(file.path)[1], file.size) for file in storage.list(partition)]
+    return Listing(partition, [name for name, _ in found], [size for _, size in found])
 
 
 def _delete(work: Servicing, files: Mapping[str, tuple[str, ...]]) -> frozenset[tuple[str, str]]:

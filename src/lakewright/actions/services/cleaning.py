@@ -12,6 +12,7 @@ from lakewright.actions.services.clean_draft import Draft, draft_cleaning
 from lakewright.actions.services.clean_options import TRIGGER, CleanSettings
 from lakewright.actions.services.clean_running import carry_out
 from lakewright.actions.services.plan import ServicePlan
+from lakewright.actions.services.repairing import repaired
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.settings import check_settings
 from lakewright.actions.write.admission import check_config
@@ -71,6 +72,7 @@ def clean(work: Servicing, plan: Instant | None = None) -> ServiceResult:
     if plan is not None:
         return carry_out(work, plan)
     check_settings(Service.CLEANING, work.options)
+    work = repaired(work)
     partitions: dict[str, PartitionServed] = {}
     last: Instant | None = None
     for pending in _unfinished(work.state.refresh().timeline):

@@ -14,6 +14,7 @@ from lakewright.actions.services.clustering_options import ClusteringSettings, S
 from lakewright.actions.services.clustering_planning import EXECUTION, ClusteringPlanner
 from lakewright.actions.services.merging import planned_slice
 from lakewright.actions.services.plan import ServicePlan
+from lakewright.actions.services.repairing import repaired
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.settings import check_settings
 from lakewright.actions.services.taking import Taken, taken
@@ -101,6 +102,7 @@ def cluster(work: Servicing, plan: Instant | None = None) -> ServiceResult:
     """
     check_config(work.state.config)
     check_settings(Service.CLUSTERING, work.options, planning=False)
+    work = repaired(work)
     if plan is None:
         for waiting in _waiting(work.state.refresh().timeline):
             with ExitStack() as stack:

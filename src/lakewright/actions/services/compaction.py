@@ -11,6 +11,7 @@ from lakewright.actions.services.compaction_planning import Planner, check_compa
 from lakewright.actions.services.compaction_scope import writes_under_way
 from lakewright.actions.services.merging import carry_out
 from lakewright.actions.services.plan import ServicePlan
+from lakewright.actions.services.repairing import repaired
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.settings import check_settings
 from lakewright.actions.services.taking import first_free, taken
@@ -53,6 +54,7 @@ def compact(work: Servicing, plan: Instant | None = None) -> ServiceResult:
     """
     check_compactable(work)
     check_settings(Service.COMPACTION, work.options, planning=False)
+    work = repaired(work)
     with first_free(work, Action.COMPACTION, plan, _OPERATION) as found:
         if found is not None:
             return carry_out(work, found, Service.COMPACTION, compact_group)

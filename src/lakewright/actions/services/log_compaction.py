@@ -15,6 +15,7 @@ from lakewright.actions.services.compaction_options import (
 from lakewright.actions.services.compaction_planning import Planner, check_compactable, scheduled
 from lakewright.actions.services.merging import carry_out
 from lakewright.actions.services.plan import ServicePlan
+from lakewright.actions.services.repairing import repaired
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.settings import check_settings
 from lakewright.actions.services.taking import first_free, taken
@@ -62,6 +63,7 @@ def log_compact(work: Servicing, plan: Instant | None = None) -> ServiceResult:
     """Carry out the given log compaction, else the oldest one that waits, else a new one."""
     _check(work)
     check_settings(Service.LOG_COMPACTION, work.options, planning=False)
+    work = repaired(work)
     with first_free(work, Action.LOGCOMPACTION, plan, _OPERATION) as found:
         if found is not None:
             return carry_out(work, found, Service.LOG_COMPACTION, compact_logs)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lakewright.actions.services.repairing import repaired
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.undoable import check_files, check_quiet, check_unsaved
 from lakewright.format.hudi.metadata.restore import RestorePlan
@@ -81,8 +82,10 @@ def restore(work: Servicing, instant: str) -> Instant | None:
 
     Everything that took effect after it, and every plan made after it, is undone for good.
     ``HistoryGone`` where files of that time were cleaned away, ``Conflict`` while writes are under
-    way or where a later savepoint would go.
+    way or where a later savepoint would go. What was cut off is
+    finished or taken back first.
     """
+    work = repaired(work, writes=True)
     if not _checked(work.state.timeline, instant)[1]:
         return None
 

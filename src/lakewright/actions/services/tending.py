@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from lakewright.actions.services.duties import Done, Duty, waiting_plans
 from lakewright.actions.services.plan import ServicePlan
+from lakewright.actions.services.repairing import cut_off_undoings, repaired
 from lakewright.actions.services.servicing import Servicing
 from lakewright.model.errors import Conflict, LakewrightError, Unavailable
 from lakewright.model.instant import Instant, State
@@ -99,8 +100,9 @@ class Tending:
             with self._opened() as work:
                 plans = self._plans(work)
                 due = [wish for wish in self._wishes if self._is_due(work, wish)]
+                cut_off = cut_off_undoings(work)
                 lock = services_lock(work.state.storage, work.options)
-            if not plans and not due:
+            if not plans and not due and not cut_off:
                 yield from map(self._idle, self._wishes)
                 return
             try:
@@ -119,6 +121,7 @@ class Tending:
     def _serve(self, due: Sequence[Wish]) -> Iterator[ServiceRun]:
         try:
             with self._opened() as work:
+                work = repaired(work)
                 plans = self._plans(work)  # whoever held the lock before may have done some
         except Exception as error:  # noqa: BLE001 - one table must not keep the next from its turn
             yield self._failed(None, error)

@@ -135,9 +135,11 @@ def check_quiet(view: TimelineView) -> None:
     for instant in view.pending():
         writes = instant.action.writes_data and not _is_service(view, instant)
         if writes or instant.action in (Action.CLEAN, Action.ROLLBACK):
+            finisher = "cleaning" if instant.action is Action.CLEAN else "write or restore"
             raise Conflict(
                 f"The {instant.action} {instant.requested} is under way.",
-                next_step="Let it finish, or run a cleaning to finish one that was cut off.",
+                next_step="Let it finish; one that was cut off is finished or taken back by the "
+                f"next {finisher}.",
                 instant=str(instant),
             )
 

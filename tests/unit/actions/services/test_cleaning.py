@@ -101,6 +101,16 @@ def test_the_latest_commits_can_be_read(version: int) -> None:
     assert clean(servicing(table.storage, **COMMITS_2)).instant is None
 
 
+def test_what_was_planned_before_is_measured_too(version: int) -> None:
+    table = versions(TinyTable(version), "a", 1, 2, 3, 4, 5)
+    versions(table, "b", 6, 7, 8, partition="dt=2")
+    planned = schedule_cleaning(servicing(table.storage, **COMMITS_2))
+    assert planned is not None
+    result = clean(servicing(table.storage), planned.instant)
+    assert result.partitions["dt=1"].bytes_deleted == 1 + 2 + 3 + 4
+    assert result.total.bytes_deleted == planned.bytes_in
+
+
 def test_versions_are_counted_by_group(version: int) -> None:
     table = versions(TinyTable(version), "a", 1, 2, 3, 4)
     table.commit(5, {"dt=1": {base_name("b", 5): b""}})

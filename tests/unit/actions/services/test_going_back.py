@@ -249,6 +249,52 @@ def test_cut_off_anywhere_the_next_write_finishes_it(
     assert calls > 10
 
 
+@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("finish", ["restore", "clean", "look_after"])
+def test_a_restore_that_was_cut_off_is_finished(tmp_path: Path, version: int, finish: str) -> None:
+    """By calling it again, wherever it was cut off; by services once it is on the timeline."""
+    begun = 0
+    for calls in count(0, 2):
+        path = tmp_path / str(calls)
+        table = lw.create_table(path, schema="id string, n bigint", key="id", version=version)
+        times = [table.upsert([{"id": "a", "n": n}]).instant for n in range(3)]
+        assert times[0] is not None
+        storage = FaultyStorage(open_storage(table.path), [Fault(at=calls, error=Crash)])
+        try:
+            Table(storage).restore(times[0])
+        except Crash:
+            pass
+        else:
+            break
+        announced = bool(table.timeline.by_action(Action.RESTORE))
+        begun += announced
+        match finish:
+            case "restore":
+                table.restore(times[0])
+            case "clean":
+                table.clean()
+            case _:
+                table.look_after()
+        wanted = 0 if announced or finish == "restore" else 2
+        assert table.scan().to_arrow()["n"].to_pylist() == [wanted]
+        assert not table.timeline.pending()
+        assert table.fsck(deep=True).ok
+    assert begun > 3
+
+
+def test_a_restore_takes_a_dead_write_back_first(tmp_path: Path) -> None:
+    table = lw.create_table(tmp_path / "t", schema="id string, n bigint", key="id")
+    first = table.upsert([{"id": "a", "n": 0}]).instant
+    assert first is not None
+    table.upsert([{"id": "a", "n": 1}])
+    fault = Fault("create", path=".commit", at=1, error=Crash)
+    with contextlib.suppress(Crash):
+        Table(FaultyStorage(open_storage(table.path), [fault])).upsert([{"id": "a", "n": 2}])
+    assert table.timeline.pending()
+    table.restore(first)
+    assert table.scan().to_arrow()["n"].to_pylist() == [0]
+
+
 def test_a_restore_that_another_one_began_keeps_writers_out(tmp_path: Path) -> None:
     table = lw.create_table(tmp_path / "t", schema="id string, n bigint", key="id", order_by="n")
     table.upsert([{"id": "a", "n": 1}])

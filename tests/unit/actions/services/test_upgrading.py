@@ -1,7 +1,9 @@
 """Changing a table's version: rows, history and changes stay; crashes; what is refused."""
 
 import json
+import os
 import shutil
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -280,6 +282,21 @@ def test_completion_times_keep_the_order_of_requests(tmp_path: Path) -> None:
         assert all(end < time for end, time in zip(ends, writes[1:], strict=False))
     assert late[writes[-1], Action.SAVEPOINT] > writes[-1]
     assert honest[writes[0], Action.COMMIT] != late[writes[0], Action.COMMIT]
+
+
+def test_no_two_instants_complete_at_one_time(tmp_path: Path) -> None:
+    """Files of the timeline that were written within one tick of the store's clock."""
+    table = made(tmp_path, 6, "COPY_ON_WRITE")
+    for n in range(3):
+        put(table, n, "a1")
+        savepoint(work(table), None, "", "me")
+    tick = time.time()
+    for file in Path(table.path, ".hoodie").iterdir():
+        os.utime(file, (tick, tick))
+    change(table, 9)
+    ends = [i.completed for i in lw.open_table(table.path).timeline.completed()]
+    assert len(ends) == len(set(ends)) == 6
+    assert lw.open_table(table.path).fsck().ok
 
 
 # ------------------------------------------------------------------------------ crashes
