@@ -68,19 +68,24 @@ class SqlStatements:
         written = list(pieces(text))
         statements = [read_statement(one) for one in written]
         check_forms(lake, written, statements)
-        for statement in statements:
-            yield carry_out(lake, statement)
+        for one, statement in zip(written, statements, strict=True):
+            yield carry_out(lake, statement, one.text)
 
 
-def carry_out(lake: "Lake", statement: Statement) -> Answer:
-    """Carry out one statement."""
+def carry_out(lake: "Lake", statement: Statement, text: str) -> Answer:
+    """Carry out one statement; ``text`` is what it was read from."""
     match statement:
-        case Query(text, prefix):
-            return _collected(run_query(lake, text, prefix))
-        case Other(text):
+        case Query(query, prefix):
+            return _collected(run_query(lake, query, prefix))
+        case Other():
             return _other(lake, text)
+        case _ if lake.spark is None:
+            return _own(lake, statement)
         case _:
-            return answer(_own(lake, statement), lake.spark)
+            from lakewright.engine.spark.query import computing
+
+            with computing(text):
+                return answer(_own(lake, statement), lake.spark)
 
 
 def _collected(rows: Rows) -> Answer:
@@ -142,7 +147,7 @@ def _create_table(lake: "Lake", statement: CreateTable) -> pa.Table:
         return done(f"table {statement.name} created")
     if _exists(lake, statement):
         return done(f"table {statement.name} is there already")
-    rows = run_query(lake, statement.query)
+    rows = run_query(lake, statement.query, stored=True)
     columns = _columns(rows)
     arguments = create_arguments(statement, columns)
     table = lake.create_table(statement.name, **arguments)

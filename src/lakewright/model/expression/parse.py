@@ -241,7 +241,7 @@ def _cast(tree: Sql) -> Expression:
     name = "time" if target.this is exp.DataType.Type.TIME else target.sql(dialect="spark")
     to, child = parse_type(name), _read(tree.this)
     folded = _folded(child, to)
-    return Cast(child, to) if folded is None else folded
+    return Cast(child, to, bool(tree.args.get("safe"))) if folded is None else folded
 
 
 def _folded(child: Expression, to: DataType) -> Literal | None:
