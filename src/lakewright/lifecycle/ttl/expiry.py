@@ -9,7 +9,7 @@ that is no value of its column is the largest. Whatever cannot be read is kept, 
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -131,6 +131,45 @@ def effect(
             governs += 1
             expires += verdict.expired
     return Effect(matches, governs, expires)
+
+
+def supports(
+    verdicts: Sequence[Verdict],
+    chosen: Collection[str],
+    policies: Sequence[TtlPolicy],
+    fields: Levels,
+) -> list[tuple[frozenset[str], tuple[Verdict, ...]]]:
+    """Return what of other partitions makes chosen ones expire: those chosen, and the others.
+
+    A partition that is one too many is that because of larger values below the same parent: those
+    that are kept, and where bytes are weighed the largest that is not. Without them it stays.
+    """
+    if not any(v.policy and v.policy.kind.ranks and v.partition in chosen for v in verdicts):
+        return []
+    bounds = {bound.policy.spec: bound for bound in (bind(policy, fields) for policy in policies)}
+    known: dict[tuple[int, str], Key] = {}
+    families: dict[tuple[str, tuple[Key, ...]], list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        if verdict.policy is None or not verdict.policy.kind.ranks:
+            continue
+        cut = fields.cut(verdict.partition) or ()
+        parent = []
+        for place in range(bounds[verdict.policy.spec].parent):
+            spot = place, cut[place]
+            if spot not in known:
+                known[spot] = fields.levels[place].key(fields.decode(cut[place]))
+            parent.append(known[spot])
+        families[verdict.policy.spec, tuple(parent)].append(verdict)
+    found = []
+    for family in families.values():
+        gone = frozenset(v.partition for v in family if v.partition in chosen)
+        if gone:
+            others = [v for v in family if not v.expired]
+            if family[0].policy and family[0].policy.kind is PolicyKind.KEEP_BY_SIZE:
+                expired = (v for v in family if v.expired)
+                others.append(max(expired, key=lambda v: (fields.order(v.partition), v.partition)))
+            found.append((gone, tuple(others)))
+    return found
 
 
 class _Judge:
