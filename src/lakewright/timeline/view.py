@@ -223,10 +223,13 @@ class TimelineView:
     @lazy
     def _with_history(self) -> "TimelineView":
         active = {(e.instant.requested, e.instant.action.completes_as) for e in self.entries}
+        # What began after the listing and is archived already is no past of this picture.
+        newest = max((e.instant.requested for e in self.entries), default=None)
         archived = [
             Entry(past.instant, past.instant.action, {}, archived=True)
             for past in read_history(self.storage, self.config)
             if past.instant.is_completed
+            and (newest is None or past.instant.requested < newest)
             and (past.instant.requested, past.instant.action.completes_as) not in active
         ]
         entries = tuple(sorted([*archived, *self.entries], key=entry_order))
