@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lakewright.actions.services.clean_draft import paths_of
 from lakewright.actions.services.cleaning import schedule_cleaning
-from lakewright.format.hudi.metadata.clean import CleanMetadata, CleanPlan
+from lakewright.format.hudi.metadata.clean import CleanMetadata, CleanPlan, planned_names
 from lakewright.model.instant import Action, Instant
 from lakewright.storage.open import open_storage
 from lakewright.table.state import open_state
@@ -55,7 +54,7 @@ def test_the_same_files_are_chosen(
 
 
 def chosen(plan: CleanPlan) -> dict[str, list[str]]:
-    return {partition: sorted(names) for partition, names in paths_of(plan)}
+    return {partition: sorted(names) for partition, names in planned_names(plan)}
 
 
 def cut_off(root: Path, folder: str, cleaning: Instant) -> None:

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from lakewright.model.errors import Unsupported
 from lakewright.model.expression.bind import bind
 from lakewright.model.expression.build import col
+from lakewright.model.expression.parse import parse_expression
 from lakewright.model.expression.render import to_sql
 from lakewright.model.schema import STRING, Field, Struct, Time, Unit
+from support import long_decimals
 from support.expression_strategies import SCHEMA, conditions, rows
 from support.sql_semantics import value_of
 
@@ -113,6 +115,22 @@ def _translated(bound: Any) -> str:
     from lakewright.engine.spark.expression import spark_sql
 
     return spark_sql(bound)
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_the_longest_decimals_and_the_largest_doubles(spark: Any, ansi: str) -> None:
+    from lakewright.engine.spark.schema import to_spark_schema
+
+    plain = [(*row.values(), at) for at, row in enumerate(long_decimals.ROWS)]
+    schema = to_spark_schema(long_decimals.SCHEMA).add("position", "integer")
+    # A cache keeps Spark from computing the answers while it plans.
+    frame = spark.createDataFrame(plain, schema).coalesce(1).cache()
+    bounds = [bind(parse_expression(s), long_decimals.SCHEMA) for s in long_decimals.CONDITIONS]
+    with session_settings(spark, ansi=ansi):
+        found = answers(frame, bounds)
+    for row, outcomes in zip(long_decimals.ROWS, found, strict=True):
+        for sql, bound, outcome in zip(long_decimals.CONDITIONS, bounds, outcomes, strict=True):
+            assert outcome == value_of(bound, row), (sql, row)
 
 
 def test_a_scan_of_files_gets_the_filters(frame: Any, tmp_path: Path) -> None:

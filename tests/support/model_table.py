@@ -233,17 +233,22 @@ class ModelTable:
             self._merge(slot, record, groups)
 
     def insert(self, rows: Iterable[Values], instant: str, *, dedupe: bool = False) -> None:
-        """Rows of keys that the table does not have; with ``dedupe`` others are passed over."""
-        fresh = self.combined(rows)
+        """Rows of keys that the table does not have; with ``dedupe`` others are passed over.
+
+        A key that was deleted comes as a new one. Where keys are looked up it gets a new place,
+        and what logs say of the old one is not asked; in a bucket it meets the logs.
+        """
         taken = {key for _, key in self.live()} if self.kind.index == "global" else set()
-        self.upsert(
-            [
-                row
-                for slot, row in fresh.items()
-                if not (dedupe and (self.visible(slot) is not None or slot[1] in taken))
-            ],
-            instant,
-        )
+        fresh = {
+            slot: row
+            for slot, row in self.combined(rows).items()
+            if not (dedupe and (self.visible(slot) is not None or slot[1] in taken))
+        }
+        if self.kind.index == "bucket":
+            self.upsert(fresh.values(), instant)
+            return
+        for slot, row in fresh.items():
+            self.slots[slot] = Place(base=Stored(row, instant))
 
     def delete(self, slots: Iterable[Slot], instant: str) -> None:
         groups = self.groups() if self.kind.index == "bucket" else set()

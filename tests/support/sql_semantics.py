@@ -125,7 +125,7 @@ def _strict(node: b.BoundExpression, values: list[Any]) -> Any:
         case b.BoundCast(child, to):
             return cast(values[0], child.type, to)
         case b.BoundNegate(_, kind):
-            return _long(-values[0]) if kind == LONG else -values[0]
+            return _long(-values[0]) if kind == LONG else _opposite(values[0])
         case b.BoundArithmetic(op, _, _, kind):
             return _arithmetic(op, values[0], values[1], kind)
         case b.BoundFunction(name, _, kind):
@@ -149,8 +149,18 @@ def _long(number: int) -> int | None:
 
 
 def _fit(number: PyDecimal, kind: Decimal, rounding: str = ROUND_HALF_UP) -> PyDecimal | None:
-    fitted = number.quantize(PyDecimal(1).scaleb(-kind.scale), rounding, EXACT)
-    return fitted if abs(fitted) < PyDecimal(10) ** (kind.precision - kind.scale) else None
+    fitted = number.quantize(PyDecimal((0, (1,), -kind.scale)), rounding, EXACT)
+    limit = PyDecimal((0, (1,), kind.precision - kind.scale))
+    return fitted if fitted.copy_abs() < limit else None
+
+
+def _opposite(number: Any) -> Any:
+    """Of a decimal, without rounding to the digits of the thread's context."""
+    return number.copy_negate() if isinstance(number, PyDecimal) else -number
+
+
+def _absolute(number: Any) -> Any:
+    return number.copy_abs() if isinstance(number, PyDecimal) else abs(number)
 
 
 def _arithmetic(op: Operator, one: Any, other: Any, kind: DataType) -> Any:
@@ -214,7 +224,7 @@ def _function(name: str, values: list[Any], kind: DataType) -> Any:
         case "concat":
             return "".join(values)
         case "abs":
-            return _long(abs(first)) if kind == LONG else abs(first)
+            return _long(abs(first)) if kind == LONG else _absolute(first)
         case "round":
             return _round(first, values[1], kind)
         case "floor" | "ceil":
@@ -296,7 +306,7 @@ def _number(value: Any, to: DataType) -> Any:
             if not math.isfinite(value):
                 return None
             value = PyDecimal(repr(value))
-        return _fit(PyDecimal(value), to) if abs(value) < 10**60 else None
+        return _fit(PyDecimal(value), to) if _absolute(value) < 10**60 else None
     if to in (INT, LONG):
         if isinstance(value, float) and not math.isfinite(value):
             return None

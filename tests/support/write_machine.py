@@ -281,13 +281,41 @@ class WriteMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def insert_what_is_missing(self, data: st.DataObject) -> None:
-        rows = self._known_or_fresh(data.draw(rows_of(self.kind), label="rows"))
+        rows = self._once(data.draw(rows_of(self.kind), label="rows"))
         self._write(
             "insert dedupe",
             data,
             lambda o: self.table.insert(self._rows(rows), dedupe=True, options=o),
             lambda m, t: m.insert(rows, t, dedupe=True),
         )
+
+    @precondition(lambda self: len(self.past) > 1)
+    @rule(data=st.data(), verb=st.sampled_from(("insert", "dedupe", "bulk_insert", "upsert")))
+    def write_what_was_deleted(self, data: st.DataObject, verb: str) -> None:
+        """Keys that were there once, in a history that is long enough to have lost some."""
+        rows = data.draw(rows_of(self.kind), label="rows")
+        names = (*self.kind.key, *self._partition())
+        before = {self.kind.slot(old): old for _, rows in self.past[:-1] for old in rows}
+        gone = [old for old in before.values() if not self._is_there(old)]
+        for row, old in zip(rows, gone, strict=False):
+            row |= {name: old[name] for name in names}
+        if verb != "upsert":
+            rows = self._once(rows) if verb == "dedupe" else self._fresh(rows)
+        table = self._rows(rows)
+        acts: dict[str, Callable[[Mapping[str, str]], WriteResult]] = {
+            "insert": lambda o: self.table.insert(table, options=o),
+            "dedupe": lambda o: self.table.insert(table, dedupe=True, options=o),
+            "bulk_insert": lambda o: self.table.bulk_insert(table, options=o),
+            "upsert": lambda o: self.table.upsert(table, options=o),
+        }
+
+        def expect(model: ModelTable, instant: str) -> None:
+            if verb == "upsert":
+                model.upsert(rows, instant)
+            else:
+                model.insert(rows, instant, dedupe=verb == "dedupe")
+
+        self._write(f"{verb} of deleted keys", data, acts[verb], expect)
 
     @rule(data=st.data(), mode=st.sampled_from((None, "GLOBAL_SORT", "PARTITION_SORT")))
     def bulk_insert(self, data: st.DataObject, mode: str | None) -> None:
@@ -523,26 +551,18 @@ class WriteMachine(RuleBasedStateMachine):
         return list(self.model.combined(rows).values())
 
     def _fresh(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Those whose keys no file holds: inserts do not look, as in Hudi."""
-        return [row for row in self._once(rows) if not self._is_stored(row)]
+        """Those whose keys are not there: inserts do not look, as in Hudi."""
+        return [row for row in self._once(rows) if not self._is_there(row)]
 
-    def _known_or_fresh(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        live = self.model.live()
-        return [
-            row
-            for row in self._once(rows)
-            if self.kind.slot(row) in live or not self._is_stored(row)
-        ]
-
-    def _is_stored(self, row: Values) -> bool:
+    def _is_there(self, row: Values) -> bool:
         if self.kind.index == "global":
-            return self.kind.record_key(row) in {key for _, key in self.model.slots}
-        return self.kind.slot(row) in self.model.slots
+            return self.kind.record_key(row) in {key for _, key in self.model.live()}
+        return self.kind.slot(row) in self.model.live()
 
     def _is_elsewhere(self, row: Values) -> bool:
-        """Whether a global key is stored in another partition; overwriting does not look there."""
+        """Whether a global key is in another partition; overwriting does not look there."""
         here, key = self.kind.slot(row)
-        others = {p for p, stored in self.model.slots if stored == key} - {here}
+        others = {p for p, stored in self.model.live() if stored == key} - {here}
         return self.kind.index == "global" and bool(others)
 
     def _found(self, slots: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

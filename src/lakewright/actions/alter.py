@@ -49,7 +49,7 @@ def widened(state: TableState, name: str, kind: DataType) -> Struct:
     stored = _stored(state)
     old = stored.field(name)
     wanted = Struct(tuple(replace(f, type=kind) if f == old else f for f in stored))
-    found = written_schema(stored, wanted, state.config)
+    found = written_schema(stored, wanted, state.config, rounds=True)
     if found.field(old.name).type != kind:
         raise Invalid(
             f"column {old.name} of type {old.type} cannot become {kind}: values would be lost.",

@@ -21,6 +21,7 @@ from lakewright.table.horizon import window
 from lakewright.table.pruning import Pruner, PruneReport, Tally
 from lakewright.table.reader.instants import SeenInstants
 from lakewright.table.reader.names import name_history
+from lakewright.table.standing import files_standing
 from lakewright.table.state import TableState, table_schema
 from lakewright.timeline.moments import whole_second
 
@@ -139,7 +140,8 @@ class ScanPlan:
             if base is None:
                 rest.append(task)
             else:
-                counted += read_footer(storage, base.path, base.size).num_rows
+                with files_standing():
+                    counted += read_footer(storage, base.path, base.size).num_rows
         spec = self.spec
         if spec.mode is not ReadingMode.CDC:
             spec = replace(spec, schema=Struct(()))

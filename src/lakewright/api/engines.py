@@ -87,7 +87,7 @@ def choose_engine(
     """
     options = write_options(state, request)
     if makes is not None or (rows is not None and is_spark_frame(rows)):
-        frame: Any = rows
+        frame: Any = rows if rows is None else _told(rows, stored_schema(state))
         return _on_spark(makes or frame.sparkSession, options, told), frame
     # A change makes its rows anew for every attempt.
     once = not request.retry or request.change is not None
@@ -105,6 +105,12 @@ def service_engine(
 ) -> Executor[Any]:
     """Return the engine of a table service: the session's, else this process."""
     return LocalExecutor(options) if session is None else _on_spark(session, options, told)
+
+
+def _told(frame: Any, like: Struct | None) -> Any:  # noqa: ANN401 - pyspark is not imported for its name
+    from lakewright.engine.spark.schema import told_voids
+
+    return told_voids(frame, like)
 
 
 def _on_spark(

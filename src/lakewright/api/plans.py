@@ -15,7 +15,13 @@ from lakewright.lifecycle.drops.planning import plan_drop
 from lakewright.lifecycle.known import kind_of
 from lakewright.lifecycle.orphans.options import OLDER_THAN
 from lakewright.lifecycle.orphans.planning import plan_orphans
-from lakewright.lifecycle.plans.apply import apply_plan, purge_plan, undo_plan, why_not_undoable
+from lakewright.lifecycle.plans.apply import (
+    apply_plan,
+    purge_plan,
+    undo_notes,
+    undo_plan,
+    why_not_undoable,
+)
 from lakewright.lifecycle.plans.plan import Plan, PlanItem
 from lakewright.lifecycle.plans.quarantine import Quarantined, held, list_quarantined
 from lakewright.lifecycle.plans.records import Applied, PlanRecord, PlanRun, PlanState, Undone
@@ -29,11 +35,16 @@ Opened: TypeAlias = "Callable[[Options | None], AbstractContextManager[Servicing
 
 @dataclass(frozen=True, slots=True)
 class UndoPreview(Shown):
-    """What an undo would bring back; ``why_not`` says why it cannot."""
+    """What an undo would bring back; ``why_not`` says why it cannot.
+
+    ``notes`` tell what will not be as it was: rows that stay out because of later writes, and
+    deletes that nobody can tell any more.
+    """
 
     plan: str
     targets: tuple[str, ...]
     why_not: str | None
+    notes: tuple[str, ...] = ()
 
     def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
         """Stream it as lines of text; ``limit`` targets, None for all."""
@@ -41,6 +52,7 @@ class UndoPreview(Shown):
             yield f"the plan {self.plan} cannot be undone: {self.why_not}"
             return
         yield f"the plan {self.plan} can be undone: {len(self.targets)} come back"
+        yield from (f"  {note}" for note in self.notes)
         told = (f"  {path or '(table)'}" for path in self.targets)
         yield from first_of(told, len(self.targets), limit)
 
@@ -125,10 +137,15 @@ class TablePlan(Shown):
         """Say what ``undo`` would bring back, or why it cannot; nothing is changed."""
         applied = self.record().applied
         targets = () if applied is None else applied.done
-        return UndoPreview(self.id, targets, self.why_not_undoable())
+        why_not = self.why_not_undoable()
+        if why_not is not None:
+            return UndoPreview(self.id, targets, why_not)
+        with self._opened(self._options) as work:
+            notes = undo_notes(work, kind_of(self.plan), self.id)
+        return UndoPreview(self.id, targets, None, notes)
 
     def undo(self) -> Undone:
-        """Take back what was applied; what others wrote since stays.
+        """Take back what was applied; what others wrote since stays, and so does what they deleted.
 
         ``HistoryGone`` where what it removed has been cleaned away.
         """

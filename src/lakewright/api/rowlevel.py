@@ -29,6 +29,7 @@ from lakewright.model.errors import Invalid
 from lakewright.model.expression.nodes import Expression
 from lakewright.model.schema import Struct
 from lakewright.model.writing import Operation, WriteResult
+from lakewright.table.evolution import stored_schema
 from lakewright.table.state import TableState
 
 if TYPE_CHECKING:
@@ -114,9 +115,9 @@ class Editable(Writable):
         state = self._state()
         if is_spark_frame(source):
             from lakewright.engine.spark.rowlevel import kept, merged_frame
-            from lakewright.engine.spark.schema import from_spark_schema
+            from lakewright.engine.spark.schema import from_spark_schema, told_voids
 
-            frame: Any = source
+            frame: Any = told_voids(source, stored_schema(state))
             given = from_spark_schema(frame.schema)
             planned(state, given)
             with kept(frame) as held:
@@ -126,7 +127,7 @@ class Editable(Writable):
                     held.sparkSession,
                     how,
                 )
-        rows = arrow_rows(source)
+        rows = arrow_rows(source, stored_schema(state), typed=False)
         columns = from_arrow_schema(rows.schema)
         planned(state, columns)
         whole = pa.Table.from_batches(rows.batches(last=True), rows.schema)

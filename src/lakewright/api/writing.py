@@ -14,6 +14,7 @@ from lakewright.actions.write.request import WriteRequest
 from lakewright.api.engines import choose_engine
 from lakewright.api.keys import key_rows
 from lakewright.api.progress import task_watcher, watch
+from lakewright.api.rows import no_rows
 from lakewright.lifecycle.tending import wishes_after_write
 from lakewright.model.errors import Invalid
 from lakewright.model.expression.nodes import Expression
@@ -77,7 +78,7 @@ class Writable:
         ``sort_mode`` is ``NONE`` (default), ``PARTITION_SORT`` or ``GLOBAL_SORT``.
         """
         if sort_mode is not None:
-            how["options"] = {**how.get("options", {}), SORT_MODE.key: sort_mode}
+            how["options"] = {**_texts("options", how.get("options")), SORT_MODE.key: sort_mode}
         return self._write(Operation.BULK_INSERT, rows, how)
 
     def upsert(self, rows: object, **how: Unpack[WriteOptions]) -> WriteResult:
@@ -143,6 +144,8 @@ class Writable:
     def _write(
         self, operation: Operation, rows: object, how: WriteOptions, *, dedupe: bool = False
     ) -> WriteResult:
+        if rows is None:
+            raise no_rows(rows)
         state = self._state()
         return self._run(state, rows, self._request(state, operation, how, dedupe=dedupe))
 
@@ -166,10 +169,10 @@ class Writable:
             )
         return WriteRequest(
             operation,
-            options=dict(how.get("options") or {}),
+            options=_texts("options", how.get("options")),
             instant=_instant(how.get("instant"), state.config.timezone),
-            metadata=dict(how.get("metadata") or {}),
-            retry=how.get("retry", 0),
+            metadata=_texts("metadata", how.get("metadata")),
+            retry=_count("retry", how.get("retry", 0)),
             **more,
         )
 
@@ -190,6 +193,24 @@ class Writable:
         return write_and_serve(
             self._name, state, executor, given, request, committer, progress, wishes_after_write
         )
+
+
+def _texts(name: str, value: object) -> dict[str, str]:
+    """Return what is said of a write by name; a request looks at the texts."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise Invalid(
+            f"{name} is a {type(value).__name__}: {value!r}.",
+            next_step=f"Give a mapping from names to texts: {name}={{'name': 'value'}}.",
+        )
+    return dict(value)
+
+
+def _count(name: str, value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise Invalid(f"{name} is {value!r}.", next_step="Give a whole number, 0 or more.")
 
 
 def _instant(value: str | dt.datetime | None, zone: dt.tzinfo) -> str | None:

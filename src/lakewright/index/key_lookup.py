@@ -1,6 +1,7 @@
 """Looking keys up in one file slice: footer first, key column only where it may hold some."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from lakewright.format.hudi.base_footer import BaseFooter
 from lakewright.format.hudi.bloom import parse_bloom
 from lakewright.model.errors import Corrupt, Unsupported
 from lakewright.model.files import BaseFile, FileSlice
-from lakewright.model.schema import RECORD_KEY, STRING, Field, Struct
+from lakewright.table.merge.winners import Flags
 from lakewright.table.pinned import PinnedTable
 from lakewright.table.reader.keys import key_columns, record_keys
 from lakewright.table.reader.slice_reader import FileSliceReader
@@ -28,37 +29,59 @@ _WORTH_ASKING = 0.5
 _ROWS = 1 << 20
 
 
-def find_keys(pinned: PinnedTable, piece: FileSlice, keys: pa.Array) -> tuple[Places, Places]:
-    """Return which of the keys are in a slice, and their rows in its base file.
+@dataclass(frozen=True, slots=True, eq=False)
+class KeysFound:
+    """Keys that a slice holds: the ``row`` of the question, and the row in the base file.
 
-    As in Hudi, the base file decides where there is one; logs of such a slice only change what
-    is in it. A slice of logs alone is read whole, and its rows have no place (-1).
+    Where the base file holds a key that the logs deleted, ``alive`` is False. Rows that only
+    logs hold have no position (-1).
     """
-    if piece.base is not None:
-        return _in_base(pinned, piece.base, keys)
-    reader = FileSliceReader.of(pinned.state).only(keys)
-    reader = reader.project(Struct((Field(RECORD_KEY, STRING),)))
-    parts = [batch.column(0) for batch in reader.open(piece)]
-    found = pc.is_in(keys, value_set=pa.chunked_array(parts, pa.string()).combine_chunks())
-    rows = np.flatnonzero(found.to_numpy(zero_copy_only=False))
-    return rows, np.full(len(rows), -1, np.int64)
+
+    row: Places
+    position: Places
+    alive: Flags
 
 
-def stored_keys(pinned: PinnedTable, piece: FileSlice) -> tuple[pa.Array, Places]:
-    """Return all keys of a slice, each once, and the first row of each in its base file."""
+def find_keys(pinned: PinnedTable, piece: FileSlice, keys: pa.Array) -> KeysFound:
+    """Return which of the keys, each asked once, are in a slice.
+
+    As in Hudi, the base file names the keys where there is one, and logs of such a slice only
+    change what is in it. Logs are read where the base file holds some of the keys, and only as
+    far as they may delete. A slice of logs alone is read whole.
+    """
+    reader = FileSliceReader.of(pinned.state)
     if piece.base is None:
-        reader = FileSliceReader.of(pinned.state).project(Struct((Field(RECORD_KEY, STRING),)))
-        parts = [batch.column(0) for batch in reader.open(piece)]
-        keys = pa.chunked_array(parts, pa.string()).combine_chunks()
-        return keys, np.full(len(keys), -1, np.int64)
+        found = pc.is_in(keys, value_set=reader.only(keys).live_keys(piece))
+        rows = np.flatnonzero(found.to_numpy(zero_copy_only=False))
+        return KeysFound(rows, np.full(len(rows), -1, np.int64), np.ones(len(rows), bool))
+    rows, positions = _in_base(pinned, piece.base, keys)
+    alive = np.ones(len(rows), bool)
+    if len(rows) and piece.logs:
+        held = keys if len(rows) == len(keys) else keys.take(pa.array(rows))
+        alive = ~reader.deleted(piece, held, positions)
+    return KeysFound(rows, positions, alive)
+
+
+def stored_keys(pinned: PinnedTable, piece: FileSlice) -> tuple[pa.Array, KeysFound]:
+    """Return all keys of a slice, each once, and what ``find_keys`` would say of them."""
+    reader = FileSliceReader.of(pinned.state)
+    if piece.base is None:
+        keys = reader.live_keys(piece).unique()
+        count = len(keys)
+        places = np.full(count, -1, np.int64)
+        return keys, KeysFound(np.arange(count), places, np.ones(count, bool))
     with open_base(pinned.state.storage, piece.base.path, piece.base.size) as base:
         parts = [keys for keys, _ in _read_keys(pinned, base, piece.base)]
     keys = pa.chunked_array(parts, pa.string()).combine_chunks()
     distinct = keys.unique()
-    if len(distinct) == len(keys):
-        return keys, np.arange(len(keys))
-    found = pc.index_in(keys, value_set=distinct).to_numpy()
-    return distinct, np.unique(found, return_index=True)[1]
+    positions = np.arange(len(keys))
+    if len(distinct) < len(keys):
+        found = pc.index_in(keys, value_set=distinct).to_numpy()
+        positions = np.unique(found, return_index=True)[1]
+    alive = np.ones(len(distinct), bool)
+    if piece.logs:
+        alive = ~reader.deleted(piece, distinct, positions)
+    return distinct, KeysFound(np.arange(len(distinct)), positions, alive)
 
 
 def _in_base(pinned: PinnedTable, base: BaseFile, keys: pa.Array) -> tuple[Places, Places]:

@@ -1,7 +1,7 @@
 """RecordIndex: in which file groups the records with some keys lie."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +10,13 @@ import pyarrow as pa
 from lakewright.format.hudi.bucket_hash import bucket_number
 from lakewright.index.bucket_counts import BucketCounts
 from lakewright.index.bucket_routing import route_to_buckets
-from lakewright.index.key_lookup import find_keys
+from lakewright.index.key_lookup import KeysFound, find_keys
 from lakewright.index.layout import IndexLayout
 from lakewright.model.errors import Invalid
 from lakewright.model.files import FileSlice
 from lakewright.storage.streams import map_bounded
 from lakewright.table.file_index import FileIndex
+from lakewright.table.merge.winners import Flags
 from lakewright.table.pinned import PartitionFiles, PinnedTable
 
 Places = npt.NDArray[np.int64]
@@ -29,13 +30,41 @@ class Tagged:
     """Where keys lie: the ``row`` of the question, the number of the slice, the row in its base.
 
     A key that is nowhere has no entry; one that lies in several groups has several. The position
-    is -1 where the key's place in the base file is not known.
+    is -1 where the key's place in the base file is not known. ``alive`` is False where the logs
+    of a slice deleted the key that its base file holds.
     """
 
     slices: Sequence[FileSlice]
     row: Places
     slice: Places
     position: Places
+    alive: Flags
+
+    def filtered(self, kept: Flags) -> "Tagged":
+        """Return it with these entries only."""
+        if kept.all():
+            return self
+        row, place = self.row[kept], self.position[kept]
+        return Tagged(self.slices, row, self.slice[kept], place, self.alive[kept])
+
+    def settled(self) -> "Tagged":
+        """Return it with the entries at which a write of the keys belongs.
+
+        These are the places where a key is alive. One that is alive nowhere belongs where it
+        was deleted last, so that ordering values are compared with those of the delete: of the
+        base files that hold it the youngest, since keys that were deleted come back in younger
+        files only.
+        """
+        if self.alive.all():
+            return self
+        wanted = self.alive.copy()
+        dead = np.flatnonzero(~np.isin(self.row, self.row[self.alive]))
+        ages = np.array([p.base.instant if p.base is not None else "" for p in self.slices])
+        dead = dead[np.argsort(ages[self.slice[dead]], kind="stable")]
+        # Of several entries of one key the last is the first of the reversed ones.
+        last = np.unique(self.row[dead[::-1]], return_index=True)[1]
+        wanted[dead[::-1][last]] = True
+        return self.filtered(wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +84,8 @@ class RecordIndex:
 
         With a global index the partition of a record plays no part: all of the table is looked
         through. In a bucket table a record's group is that of its bucket, whether the key is in
-        it or not. ``listed`` saves the listing of partitions whose files are known.
+        it or not. ``listed`` saves the listing of partitions whose files are known. Keys that
+        logs deleted are told too, not alive; ``Tagged.settled`` says which entries count.
         """
         codes = partitions.dictionary_encode() if not _coded(partitions) else partitions
         names = codes.dictionary.to_pylist()
@@ -103,7 +133,8 @@ class RecordIndex:
             rows.append(mine[found >= 0])
             which.append(found[found >= 0])
         row = _stacked(rows)
-        return Tagged(slices, row, _stacked(which), np.full(len(row), -1, np.int64))
+        places, alive = np.full(len(row), -1, np.int64), np.ones(len(row), bool)
+        return Tagged(slices, row, _stacked(which), places, alive)
 
     def _tag_everywhere(self, keys: pa.Array) -> Tagged:
         every = np.arange(len(keys))
@@ -117,30 +148,35 @@ class RecordIndex:
         keys: pa.Array,
         asked: Iterator[tuple[FileSlice, Places]],
     ) -> Tagged:
-        def look(question: tuple[FileSlice, Places]) -> tuple[FileSlice, Places, Places]:
+        def look(question: tuple[FileSlice, Places]) -> tuple[FileSlice, KeysFound]:
             piece, rows = question
             some = keys if len(rows) == len(keys) else keys.take(pa.array(rows))
             coded = some.dictionary_encode()
             if len(coded.dictionary) == len(some):
-                found, positions = find_keys(self.pinned, piece, some)
-                return piece, rows[found], positions
-            found, positions = find_keys(self.pinned, piece, coded.dictionary)
-            place = np.full(len(coded.dictionary), -2, np.int64)
-            place[found] = positions
+                found = find_keys(self.pinned, piece, some)
+                return piece, replace(found, row=rows[found.row])
+            found = find_keys(self.pinned, piece, coded.dictionary)
+            place = np.full(len(coded.dictionary), -1, np.int64)
+            place[found.row] = np.arange(len(found.row))
             each = place[coded.indices.to_numpy(zero_copy_only=False)]
-            return piece, rows[each > -2], each[each > -2]
+            met = each[each >= 0]
+            return piece, KeysFound(rows[each >= 0], found.position[met], found.alive[met])
 
         slices: list[FileSlice] = []
-        rows: list[Places] = []
-        which: list[Places] = []
-        positions: list[Places] = []
-        for piece, found, places in map_bounded(look, asked, threads=_THREADS):
-            if len(found):
-                rows.append(found)
-                which.append(np.full(len(found), len(slices), np.int64))
-                positions.append(places)
+        every: list[KeysFound] = []
+        for piece, found in map_bounded(look, asked, threads=_THREADS):
+            if len(found.row):
+                every.append(found)
                 slices.append(piece)
-        return Tagged(slices, _stacked(rows), _stacked(which), _stacked(positions))
+        which = [np.full(len(found.row), number, np.int64) for number, found in enumerate(every)]
+        alive = [found.alive for found in every]
+        return Tagged(
+            slices,
+            _stacked([found.row for found in every]),
+            _stacked(which),
+            _stacked([found.position for found in every]),
+            np.concatenate(alive) if alive else np.empty(0, bool),
+        )
 
 
 def bucket_slices(files: PartitionFiles, counts: BucketCounts) -> Mapping[int, FileSlice]:

@@ -4,6 +4,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from lakewright.model.dialect import LakeSql
 from lakewright.model.errors import Invalid
 from lakewright.model.schema import (
     BINARY,
@@ -47,7 +48,7 @@ _SIMPLE: dict[exp.DType, DataType] = {
 def parse_ddl(text: str) -> Struct:
     """Read the columns of a table in Spark's DDL; the error names what cannot be read."""
     try:
-        statement = sqlglot.parse_one(f"CREATE TABLE t ({text})", read="spark")
+        statement = sqlglot.parse_one(f"CREATE TABLE t ({text})", read=LakeSql)
     except SqlglotError as cause:
         raise Invalid(
             f"cannot read the schema {text!r}.",

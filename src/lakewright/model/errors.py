@@ -14,6 +14,7 @@
     * MissingExtra           an optional package is not installed
   * Corrupt                  bytes on storage do not follow the format
   * HistoryGone              the history asked for was cleaned or archived away
+    * SnapshotGone           what was being read was taken away meanwhile  (retryable)
   * Conflict                 another writer won; refresh and try again   (retryable)
   * Denied                   storage or a server refused the permission
   * Unavailable              storage or a server did not answer          (retryable)
@@ -130,6 +131,13 @@ class HistoryGone(LakewrightError):
     """The history asked for was cleaned or archived away, so no exact answer can be given."""
 
     code = "history_gone"
+
+
+class SnapshotGone(HistoryGone):
+    """Files of the state that was being read were taken away meanwhile; read it as it is now."""
+
+    code = "snapshot_gone"
+    retryable = True
 
 
 class Conflict(LakewrightError):

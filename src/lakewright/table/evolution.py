@@ -5,8 +5,10 @@ table:
 
 * A column of the table that the rows lack is written as null, where it may be null.
 * A column that the table lacks is added at the end, and may be null whatever the rows say.
-* Numbers widen, in the table or in the rows: int, long, float, double, then text. (Whole numbers
-  beyond 2**24 in a float and 2**53 in a double are rounded, as they are in Hudi.)
+* Numbers widen, in the table or in the rows: int, long, float, double, then text. Whole numbers of
+  the rows beyond 2**24 in a float and 2**53 in a double are rounded, as they are in Hudi. Stored
+  ones are not: a column of the table becomes a type that rounds only where a change of its schema
+  says so, which is stricter than Hudi.
 * Times of another unit are written in the table's, and refused by value where that cuts them.
   Times without a zone that meet a column with one are taken as UTC.
 * Inside structs, lists and maps columns may be added and lacking too, but the table's types stay:
@@ -43,6 +45,8 @@ from lakewright.table.schemas import find_schema
 from lakewright.table.state import TableState
 
 _OWN_COLUMNS = frozenset({*META_COLUMNS, OPERATION})
+#: Types of a table and of rows; with that of the rows stored numbers would be rounded.
+_ROUNDS = frozenset({(INT, FLOAT), (LONG, FLOAT), (LONG, DOUBLE)})
 #: Each type can be turned into those after it.
 _LADDER: tuple[DataType, ...] = (INT, LONG, FLOAT, DOUBLE, STRING)
 
@@ -57,11 +61,14 @@ def stored_schema(state: TableState) -> Struct | None:
     return None if found is None else found.without(_OWN_COLUMNS)
 
 
-def written_schema(stored: Struct | None, incoming: Struct, config: TableConfig) -> Struct:
+def written_schema(
+    stored: Struct | None, incoming: Struct, config: TableConfig, *, rounds: bool = False
+) -> Struct:
     """Return the columns that a write of rows with ``incoming`` leaves the table with.
 
     Hudi's own columns in the rows are left out. ``Invalid`` names the column and both types of
-    a change that would lose something.
+    a change that would lose something; with ``rounds`` stored numbers may become such as are
+    rounded.
     """
     rows = incoming.without(_OWN_COLUMNS)
     result = rows if stored is None else _struct(stored, rows, "")
@@ -78,6 +85,10 @@ def written_schema(stored: Struct | None, incoming: Struct, config: TableConfig)
         before = None if stored is None else stored.find(name)
         if before is not None and not _same_sense(before, kind, ordering=name in config.ordering):
             raise _fixed(name, before, kind)
+    for field in () if stored is None or rounds else stored.fields:
+        after = result.field(field.name).type
+        if (field.type, after) in _ROUNDS:
+            raise _rounded(field.type, after, field.name)
     return result
 
 
@@ -188,6 +199,18 @@ def _lossy(stored: DataType, incoming: DataType, path: str) -> Invalid:
         "the other without loss.",
         next_step=f"Cast the rows to {stored}. Without a cast, int, long, float, double and "
         "string turn into those after them, and decimals into ones with more digits.",
+        column=path,
+        stored=str(stored),
+        incoming=str(incoming),
+    )
+
+
+def _rounded(stored: DataType, incoming: DataType, path: str) -> Invalid:
+    return Invalid(
+        f"column {path} is {stored} in the table and {incoming} in the rows; as {incoming} stored "
+        "numbers could be rounded.",
+        next_step=f"Cast the rows to {stored}, or change the table first: "
+        f"table.widen_column({path!r}, {str(incoming)!r}).",
         column=path,
         stored=str(stored),
         incoming=str(incoming),

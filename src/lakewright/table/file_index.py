@@ -17,9 +17,11 @@ from lakewright.storage.port import Folder
 from lakewright.table.footers import FOOTERS, FooterPruner, ask
 from lakewright.table.horizon import see_at, see_until, window
 from lakewright.table.partitions import Tree, list_partitions, walk_partitions
-from lakewright.table.pruning import Pruner, Tally
+from lakewright.table.pruning import Pruner, Tally, compile_filters, partition_ranges
 from lakewright.table.slicing import Listing, file_groups, latest_bases, latest_slices
+from lakewright.table.standing import Reading, check_standing
 from lakewright.table.state import TableState, table_schema
+from lakewright.table.visibility import Visibility
 from lakewright.timeline.moments import whole_second
 
 #: Operations that rewrite rows of a group without changing them: whoever reads changes finds
@@ -33,7 +35,9 @@ class FileIndex:
     """Lists the file slices of a table, pruned, one partition after the other.
 
     Every answer is a stream: the work is done as it is consumed, and memory holds a few
-    partitions. A ``Tally`` that is passed in counts what was seen and what was left out.
+    partitions. A ``Tally`` that is passed in counts what was seen and what was left out. A stream
+    ends with a look at the timeline as it is by then: ``SnapshotGone`` where files that belong to
+    the answer were taken away since ``state`` was, so that who has seen the end has seen all.
     ``footers`` bounds how many footers one listing reads to leave out files; None is the
     option ``lakewright.read.footers``.
     """
@@ -48,6 +52,7 @@ class FileIndex:
         for descriptor, folder in walk_partitions(self._tree, filters, Tally()):
             if latest_slices(_listing(folder), visible) or not self.state.config.partition_fields:
                 yield descriptor
+        self._check_standing(visible, latest_slices, filters)
 
     def list_files_at(
         self,
@@ -74,6 +79,7 @@ class FileIndex:
                 slices = prune(descriptor, choose(_listing(folder), visible))
                 if slices or not self.state.config.partition_fields:
                     yield PartitionSnapshot(descriptor, latest, tuple(slices))
+            self._check_standing(visible, choose, filters)
 
         return stream()
 
@@ -97,36 +103,56 @@ class FileIndex:
         count = Tally() if tally is None else tally
         prune = self._pruning(filters, count)
 
+        def choose(listing: Listing, visible: Visibility) -> Sequence[FileSlice]:
+            slices = latest_slices(listing, visible)
+            if everything:
+                return slices
+            written = touched.get(listing.partition, _UNTOUCHED)
+            return [piece for piece in slices if piece.group.file_id in written.file_ids]
+
         def stream() -> Iterator[PartitionIncrementalSnapshot]:
             for descriptor, folder in self._visited(touched, everything, filters, count):
-                written = touched.get(descriptor.path, _UNTOUCHED)
-                slices = [
-                    piece
-                    for piece in latest_slices(_listing(folder), visible)
-                    if everything or piece.group.file_id in written.file_ids
-                ]
-                kept = prune(descriptor, slices)
+                kept = prune(descriptor, choose(_listing(folder), visible))
                 if kept:
+                    written = touched.get(descriptor.path, _UNTOUCHED)
                     yield PartitionIncrementalSnapshot(
                         descriptor, tuple(written.instants), tuple(kept)
                     )
+            self._check_standing(visible, choose, filters)
 
         return stream()
 
     def file_groups(self, filters: Sequence[BoundExpression] = ()) -> Iterator[FileGroup]:
         """Stream the file groups of the table, each with all its committed slices, newest first.
 
-        Groups that a later write replaced are among them until they are cleaned away.
+        Groups that a later write replaced are among them until they are cleaned away, and so are
+        older slices.
         """
         visible = see_at(self.state, None)
         for _, folder in walk_partitions(self._tree, filters, Tally()):
             yield from file_groups(_listing(folder), visible)
+        self._check_standing(visible, latest_slices, filters)
 
     # ------------------------------------------------------------------- support
 
     @lazy
     def _tree(self) -> Tree:
         return Tree(self.state.storage, self.state.config, table_schema(self.state))
+
+    def _check_standing(
+        self, visible: Visibility, choose: "_Choose", filters: Sequence[BoundExpression]
+    ) -> None:
+        """Make sure that nothing which belongs to the answer went before it was listed."""
+        may_match = compile_filters(filters)
+
+        def takes(listing: Listing) -> Iterator[str]:
+            return (path for piece in choose(listing, visible) for path in piece.paths)
+
+        def enters(partition: str) -> bool:
+            values = self._tree.describe(partition).values
+            return not filters or may_match(partition_ranges(values))
+
+        check_standing(Reading(self.state, visible, takes, enters))
 
     def _latest_at(self, as_of: str | None) -> Instant | None:
         if as_of is None:
@@ -183,6 +209,7 @@ class FileIndex:
         return None if question is None else FooterPruner(question, budget)
 
 
+_Choose = Callable[[Listing, Visibility], Sequence[FileSlice]]
 _Prune = Callable[[PartitionDescriptor, Sequence[FileSlice]], Sequence[FileSlice]]
 
 

@@ -69,11 +69,16 @@ def earliest_retained(timeline: TimelineView) -> str | None:
     body = last_cleaning(timeline)
     kept = [_kept_by_unfinished(timeline)]
     if body is not None:
-        first = max(body.earliest_to_retain, body.extra.get(READABLE_FROM, ""))
+        first = readable_from(body)
         if first:
             first = _standing(timeline, first)
             kept.append(min((first, *_restored_since(timeline, body.start))))
     return max(kept) or None
+
+
+def readable_from(body: CleanMetadata) -> str:
+    """The first instant that can be read after a cleaning, as its record says; "" where untold."""
+    return max(body.earliest_to_retain, body.extra.get(READABLE_FROM, ""))
 
 
 def _kept_by_unfinished(timeline: TimelineView) -> str:

@@ -89,9 +89,9 @@ class Visibility:
     def _is_committed(self, instant: str) -> bool:
         if instant in self.completions:
             return True
-        if self.start is None or instant in self.pending:
+        if instant in self.pending:
             return False
-        return instant < self.start or self.is_archived(instant)
+        return (self.start is not None and instant < self.start) or self.is_archived(instant)
 
     def _is_shown(self, instant: str) -> bool:
         if not self.committed[instant]:
@@ -102,6 +102,6 @@ class Visibility:
 
     def _completed(self, instant: str, upto: str) -> str:
         known = self.completions.get(instant)
-        if known is None and self.start is not None and upto < self.start:
+        if known is None and (self.start is None or upto < self.start):
             known = self.completion_of(instant)  # the bound itself lies in the archived past
         return known or instant

@@ -23,7 +23,7 @@ def load_timeline(storage: Storage, config: TableConfig) -> TimelineView:
     slices: one that vanishes meanwhile was rolled back, and the listing is taken again.
     """
     for attempt in range(ATTEMPTS):
-        view = _listed(storage, config)
+        view = list_timeline(storage, config)
         try:
             for instant in view.pending_compactions():
                 view.plan(instant)
@@ -36,7 +36,8 @@ def load_timeline(storage: Storage, config: TableConfig) -> TimelineView:
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-def _listed(storage: Storage, config: TableConfig) -> TimelineView:
+def list_timeline(storage: Storage, config: TableConfig) -> TimelineView:
+    """List the active timeline once; no body is read, so that one may vanish before it is."""
     folder = config.timeline_folder
     prefix = len(folder) + 1
 

@@ -130,11 +130,10 @@ class TimelineView:
         commits under a savepoint do not count, nor do cleanings and rollbacks, which are
         archived apart from commits.
         """
-        saved = {i.requested for i in self.instants if i.action is Action.SAVEPOINT}
         for entry in self.entries:
             instant = entry.instant
             shapes = instant.is_completed and instant.action.writes_data
-            if entry.archived or instant.requested in saved:
+            if entry.archived or instant.requested in self._saved:
                 continue
             if shapes or instant.action is Action.COMPACTION:
                 return instant.requested
@@ -155,17 +154,19 @@ class TimelineView:
 
         What is older than the timeline counts as archived. A time within it that it does not
         know was rolled back, or an archiver was at work while the timeline was listed: the
-        history tells which.
+        history tells which. It is asked, too, where no write is left by which to tell what is
+        older: all are under savepoints, or were taken back.
         """
         if requested in self.completions:
             return True
-        if self.start is None or requested in self.pending_writes:
+        if requested in self.pending_writes:
             return False
-        if requested < self.start:
-            return True
-        return requested < max(self.completions, default="") and (
-            requested in self.bodies.archived_since(requested)
-        )
+        if self.start is not None:
+            if requested < self.start:
+                return True
+            if requested > max(self.completions, default=""):
+                return False
+        return requested in self.bodies.archived_since(requested)
 
     def completion_of(self, requested: str) -> str | None:
         """When the write took effect; None while it is pending or unknown.
@@ -183,9 +184,16 @@ class TimelineView:
         return tuple(i for i in self.pending() if i.action is Action.COMPACTION)
 
     def is_archived(self, moment: str) -> bool:
-        """Whether writes that took effect after ``moment`` may have been archived."""
+        """Whether writes that took effect after ``moment`` may have been archived.
+
+        Writes under savepoints stay on the timeline while those around them are archived.
+        """
         active = (e.instant for e in self.entries if not e.archived)
-        ends = (i.completed for i in active if i.completed and i.action.writes_data)
+        ends = (
+            i.completed
+            for i in active
+            if i.completed and i.action.writes_data and i.requested not in self._saved
+        )
         return moment < min(ends, default="9")
 
     # -------------------------------------------------------------------- bodies
@@ -215,10 +223,13 @@ class TimelineView:
     @lazy
     def _with_history(self) -> "TimelineView":
         active = {(e.instant.requested, e.instant.action.completes_as) for e in self.entries}
+        # What began after the listing and is archived already is no past of this picture.
+        newest = max((e.instant.requested for e in self.entries), default=None)
         archived = [
             Entry(past.instant, past.instant.action, {}, archived=True)
             for past in read_history(self.storage, self.config)
             if past.instant.is_completed
+            and (newest is None or past.instant.requested < newest)
             and (past.instant.requested, past.instant.action.completes_as) not in active
         ]
         entries = tuple(sorted([*archived, *self.entries], key=entry_order))
@@ -238,6 +249,10 @@ class TimelineView:
     @lazy
     def _data(self) -> tuple[Instant, ...]:
         return tuple(i for i in self._completed if i.action.writes_data)
+
+    @lazy
+    def _saved(self) -> frozenset[str]:
+        return frozenset(i.requested for i in self.instants if i.action is Action.SAVEPOINT)
 
     @lazy
     def _index(self) -> Mapping[tuple[str, Action], Entry]:

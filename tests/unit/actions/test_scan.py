@@ -8,7 +8,7 @@ import pytest
 from lakewright.actions.scan import ScanPlan, ScanRequest, plan_scan, run_task
 from lakewright.actions.tasks.read import ReadTask
 from lakewright.engine.local.scan import scan_batches
-from lakewright.model.errors import Invalid, InvalidOption, NotFound, UnknownColumn, Unsupported
+from lakewright.model.errors import Invalid, InvalidOption, SnapshotGone, UnknownColumn, Unsupported
 from lakewright.model.expression.build import col
 from lakewright.model.files import ReadingMode
 from lakewright.model.schema import META_COLUMNS
@@ -198,7 +198,7 @@ def test_the_first_error_of_a_task_is_raised(table: TinyTable) -> None:
     plan = plan_scan(table.state(), ScanRequest())
     gone = plan.tasks[3].paths[0]
     table.storage.delete([gone])
-    with pytest.raises(NotFound, match=gone.rpartition("/")[2]):
+    with pytest.raises(SnapshotGone, match=gone.rpartition("/")[2]):
         list(scan_batches(plan))
 
 

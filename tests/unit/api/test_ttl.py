@@ -2,7 +2,9 @@
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -198,6 +200,54 @@ def test_statistics_alone_drop_nothing(table: lw.Table) -> None:
     plan = table.ttl.plan(day(21))
     assert len(plan.items) == 24 and partition(1, 0) not in {item.target for item in plan.items}
     assert table.ttl.verify_statistics() == ()
+
+
+def meddled(table: lw.Table, change: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Change the partitions of the statistics that are kept, as a hand or a fault might."""
+    table.ttl.statistics()
+    file = max(Path(table.path, STATISTICS_FOLDER).glob("*.json"))
+    body = json.loads(file.read_text())
+    change(body["Partitions"])
+    file.write_text(json.dumps(body))
+
+
+def more_of_them(partitions: list[dict[str, Any]]) -> None:
+    partitions += [
+        {**partitions[-1], "RelativePath": partition(1, 20 + number)} for number in range(5)
+    ]
+
+
+def heavier(partitions: list[dict[str, Any]]) -> None:
+    (found,) = (held for held in partitions if held["RelativePath"] == partition(1, 11))
+    found["PartitionTotalFileSize"] = 10**6 - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "change"),
+    [("KEEP_BY_COUNT", 12, more_of_them), ("KEEP_BY_SIZE", 10**6, heavier)],
+)
+def test_others_that_statistics_tell_of_alone_drop_nothing(
+    table: lw.Table,
+    kind: str,
+    value: int,
+    change: Callable[[list[dict[str, Any]]], None],
+) -> None:
+    table.ttl.add("user_id=1/", kind, value)
+    assert table.ttl.plan().empty
+    meddled(table, change)
+    assert table.ttl.expired()
+    assert table.ttl.plan().empty
+    assert table.ttl.verify_statistics() == ()
+
+
+def test_others_must_be_there_when_a_plan_is_applied(table: lw.Table) -> None:
+    table.ttl.add("user_id=1/", "KEEP_BY_COUNT", 10)
+    plan = table.ttl.plan()
+    assert [item.target for item in plan.items] == [partition(1, 0), partition(1, 1)]
+    table.delete_partitions([partition(1, 11)])
+    meddled(table, more_of_them)
+    with pytest.raises(Conflict, match="is kept now"):
+        plan.apply()
 
 
 def test_a_clock_must_have_a_zone_and_may_go_backwards(table: lw.Table) -> None:

@@ -227,7 +227,7 @@ def test_late_rows_are_known_where_the_ordering_column_was_widened(
 ) -> None:
     more = {} if buckets is None else {"buckets": buckets}
     path = f"memory://writing-{next(NUMBERS)}/t"
-    schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int32())])
     table = lw.create_table(path, schema=schema, key="id", order_by="ts", type=kind, **more)
     table.insert(pa.table({"id": ["a", "b"], "ts": [50, 50]}, schema))
     result = table.upsert(pa.table({"id": ["a", "b"], "ts": [40.0, 60.0]}))

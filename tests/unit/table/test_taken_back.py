@@ -6,7 +6,7 @@ import pytest
 
 import lakewright as lw
 from lakewright.api.table import Table
-from lakewright.model.errors import NotFound
+from lakewright.model.errors import SnapshotGone
 from lakewright.storage.open import open_storage
 from support.faulty_storage import Crash, Fault, FaultyStorage
 
@@ -56,6 +56,6 @@ def test_a_write_that_counted_for_the_reader_is_missed(table: lw.Table) -> None:
     scan.plan()
     newest = max(instant.requested for instant in table.timeline.data())
     table.rollback(newest)
-    with pytest.raises(NotFound):
+    with pytest.raises(SnapshotGone):
         scan.to_arrow()
     assert table.scan().to_arrow().to_pylist() == row(0)

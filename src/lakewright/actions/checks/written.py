@@ -4,9 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakewright.actions.checks.findings import Findings
-from lakewright.actions.services.clean_draft import paths_of
 from lakewright.format.hudi.history import read_history
-from lakewright.format.hudi.metadata.clean import CleanMetadata, CleanPlan, decode_clean
+from lakewright.format.hudi.metadata.clean import (
+    CleanMetadata,
+    CleanPlan,
+    decode_clean,
+    planned_names,
+)
 from lakewright.format.hudi.metadata.commit import WriteStat
 from lakewright.format.hudi.metadata.compaction import CompactionPlan
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
@@ -155,7 +159,7 @@ def _deleted(state: TableState, findings: Findings) -> Iterator[tuple[str, str]]
         with findings.reading("plan", f"{state.config.timeline_folder}/{instant}"):
             plan = timeline.plan(instant) if instant.action is Action.CLEAN else None
             if isinstance(plan, CleanPlan):
-                for partition, names in paths_of(plan):
+                for partition, names in planned_names(plan):
                     yield from ((partition, name) for name in names)
     for instant in timeline.completed():
         with findings.reading("body", f"{state.config.timeline_folder}/{instant}"):

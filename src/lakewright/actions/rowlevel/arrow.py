@@ -6,7 +6,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewright.actions.rowlevel.assign import Assigned, refuse_lost, refuse_null
+from lakewright.actions.rowlevel.assign import (
+    Assigned,
+    refuse_lost,
+    refuse_null,
+    refuse_undefined,
+)
 from lakewright.actions.rowlevel.clauses import Act
 from lakewright.actions.rowlevel.names import target_name
 from lakewright.actions.rowlevel.plan import Rules, Step
@@ -92,10 +97,14 @@ def new_rows(values: Sequence[Assigned], rows: pa.RecordBatch, rules: Rules) -> 
 def _stored(assigned: Assigned, rows: pa.RecordBatch) -> pa.Array:
     field = assigned.column
     made = evaluate(assigned.value, rows)
-    if assigned.before is not None:
-        before = evaluate(assigned.before, rows)
-        lost = pc.and_not(pc.is_null(made), pc.is_null(before))
+    if assigned.undefined is not None:
+        undefined = holds(assigned.undefined, rows)
+        if count := pc.sum(undefined).as_py():
+            raise refuse_undefined(assigned, count)
+    if assigned.before is not None and assigned.lost is not None:
+        lost = holds(assigned.lost, rows)
         if count := pc.sum(lost).as_py():
+            before = evaluate(assigned.before, rows)
             raise refuse_lost(field, count, before.filter(lost)[0].as_py())
     if not field.nullable and made.null_count:
         raise refuse_null(field, made.null_count)

@@ -235,14 +235,3 @@ def _described(listings: Iterable[Listing], passed_over: Counter[str]) -> Iterat
 def _list(storage: Storage, partition: str, attempt: Attempt) -> Listing:
     found = [(split(f.path)[1], f.size) for f in storage.list(partition, stats=False)]
     return Listing(partition, [name for name, _ in found], [size for _, size in found])
-
-
-def paths_of(plan: CleanPlan) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Stream the file names of a plan by partition; full names count by their last part alone.
-
-    A table may have moved since it was planned.
-    """
-    for partition, names in plan.old_files.items():
-        yield partition, names
-    for partition, files in plan.files.items():
-        yield partition, tuple(split(file.path or "")[1] for file in files)

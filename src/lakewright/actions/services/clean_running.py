@@ -8,7 +8,7 @@ from functools import partial
 
 from lakewright.actions.executor import Attempt
 from lakewright.actions.services.clean_choice import Shield, is_data_file
-from lakewright.actions.services.clean_draft import LISTERS, paths_of
+from lakewright.actions.services.clean_draft import LISTERS
 from lakewright.actions.services.clean_scope import PINS, SAVEPOINTS, noted, savepoints
 from lakewright.actions.services.clean_shield import shield_of
 from lakewright.actions.services.servicing import Servicing
@@ -19,6 +19,7 @@ from lakewright.format.hudi.metadata.clean import (
     CleanMetadata,
     CleanPlan,
     encode_clean,
+    planned_names,
 )
 from lakewright.format.hudi.partition_metadata import PARTITION_METADATA_NAMES
 from lakewright.model.errors import Corrupt, InstantNotFound, Unsupported
@@ -129,7 +130,7 @@ def _checked(plan: CleanPlan, instant: Instant) -> Iterator[tuple[str, tuple[str
             next_step="Carry it out with Hudi.",
             instant=instant.requested,
         )
-    for partition, names in paths_of(plan):
+    for partition, names in planned_names(plan):
         check_path(partition)
         for name in names:
             if not is_data_file(partition, name) or partition.startswith(".hoodie"):
@@ -268,7 +269,7 @@ def _complete(
     cleaned: Mapping[str, CleanedPartition],
     begun: float,
 ) -> Instant:
-    whole = {p for p, names in paths_of(plan) if p in cleaned and cleaned[p].deleted == names}
+    whole = {p for p, names in planned_names(plan) if p in cleaned and cleaned[p].deleted == names}
     going = tuple(p for p in plan.partitions if p in whole)
     while True:
         state = work.state.refresh()

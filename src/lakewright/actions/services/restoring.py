@@ -133,15 +133,17 @@ def _is_service(instant: Instant) -> bool:
 def _check_active(view: TimelineView, target: Instant) -> None:
     """Refuse where writes after the target were archived: they cannot be undone any more."""
     start = view.start
-    if start is None or target.requested >= start:
+    if start is not None and target.requested >= start:
         return
     archived = view.bodies.archived_since(target.requested)
     if any(requested > target.requested for requested in archived):
         raise HistoryGone(
             f"writes after {target.requested} have been archived.",
-            next_step=f"Restore to {start} or later.",
+            next_step="Archived writes are not undone: see the timeline for later ones."
+            if start is None
+            else f"Restore to {start} or later.",
             instant=target.requested,
-            earliest=start,
+            earliest=start or "none",
         )
 
 

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 from lakewright.actions.services.restoring import UndoneInstant, describe_undone
 from lakewright.actions.services.servicing import Servicing
-from lakewright.actions.services.undoable import check_files, check_quiet, check_unsaved
+from lakewright.actions.services.undoable import (
+    check_files,
+    check_not_last,
+    check_quiet,
+    check_unsaved,
+)
 from lakewright.format.hudi.file_names import log_file
 from lakewright.model.errors import Conflict, InstantNotFound, Unsupported
 from lakewright.model.instant import Action, Instant
@@ -86,6 +91,7 @@ def _check(view: TimelineView, target: Instant) -> None:
     check_unsaved(view, [target])
     _check_newest(view, target)
     _check_unplanned(view, target)
+    check_not_last(view, target)
     check_files(view, [target])
 
 

@@ -9,7 +9,7 @@ from lakewright.format.hudi.metadata.compaction import CompactionPlan
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
 from lakewright.format.hudi.metadata.restore import SavepointMetadata
 from lakewright.model.errors import Conflict, HistoryGone
-from lakewright.model.instant import Action, Instant
+from lakewright.model.instant import BEGINNING, Action, Instant
 from lakewright.storage.paths import split
 from lakewright.timeline.view import TimelineView
 
@@ -160,4 +160,21 @@ def check_unsaved(view: TimelineView, undone: Iterable[Instant]) -> None:
             + " that would be undone.",
             next_step="Delete it first if it is not needed any more.",
             instant=held[-1],
+        )
+
+
+def check_not_last(view: TimelineView, target: Instant) -> None:
+    """Raise ``HistoryGone`` where no write would be left, and others have been archived.
+
+    Readers take files for committed that are older than the first write of the timeline. Without
+    one, all but those that look into the archived history would find the table empty.
+    """
+    if any(i.requested != target.requested for i in view.data()):
+        return
+    if any(one < target.requested for one in view.bodies.archived_since(BEGINNING)):
+        raise HistoryGone(
+            f"{target.requested} is the only write that has not been archived: without it other "
+            "readers would not find the rows of the archived ones.",
+            next_step="Write the earlier rows anew: insert_overwrite_table(scan(as_of=…)).",
+            instant=target.requested,
         )

@@ -4,8 +4,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lakewright.actions.services.clean_draft import paths_of
-from lakewright.format.hudi.metadata.clean import CleanMetadata, CleanPlan
+from lakewright.format.hudi.metadata.clean import CleanMetadata, CleanPlan, planned_names
 from lakewright.format.hudi.metadata.compaction import CompactionPlan
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
 from lakewright.format.hudi.metadata.restore import SavepointMetadata
@@ -57,7 +56,7 @@ class Cleaning(Shown):
         if self.plan is not None:
             yield from (
                 (partition, name)
-                for partition, names in sorted(paths_of(self.plan))
+                for partition, names in sorted(planned_names(self.plan))
                 for name in names
             )
 

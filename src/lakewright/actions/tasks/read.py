@@ -17,6 +17,7 @@ from lakewright.table.changes.task import ChangeTask
 from lakewright.table.reader.instants import SeenInstants
 from lakewright.table.reader.names import NameHistory
 from lakewright.table.reader.slice_reader import FileSliceReader
+from lakewright.table.standing import files_standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,10 @@ Task: TypeAlias = ReadTask | ChangeTask
 
 
 def run_task(spec: ReadSpec, task: Task) -> Iterator[pa.RecordBatch]:
-    """Stream the rows of one task as Arrow batches of the scan's schema."""
+    """Stream the rows of one task as Arrow batches of the scan's schema.
+
+    ``SnapshotGone`` where a file of it was taken away since it was planned.
+    """
     return task_runner(spec)(task)
 
 
@@ -106,9 +110,13 @@ def task_runner(spec: ReadSpec) -> Callable[[Task], Iterator[pa.RecordBatch]]:
     """Return ``run_task`` for many tasks of one scan; what they share is prepared once."""
     reader = spec.reader()
 
-    def run(task: Task) -> Iterator[pa.RecordBatch]:
+    def batches(task: Task) -> Iterator[pa.RecordBatch]:
         if isinstance(task, ChangeTask):
             return change_batches(reader, task, spec.schema, spec.filter)
         return reader.open(task.slice)
+
+    def run(task: Task) -> Iterator[pa.RecordBatch]:
+        with files_standing():
+            yield from batches(task)
 
     return run

@@ -26,6 +26,7 @@ from lakewright.actions.tasks.compact import rewritten_columns, sized, slice_rea
 from lakewright.actions.tasks.service_spec import ServiceSpec
 from lakewright.actions.tasks.write_new import base_spec
 from lakewright.actions.tasks.write_settings import SPILL_BYTES
+from lakewright.actions.tasks.written_keys import mentioned_keys
 from lakewright.format.hudi.base_file import open_base
 from lakewright.format.hudi.base_write import write_base
 from lakewright.format.hudi.bucket_hash import bucket_number, bucket_of
@@ -53,7 +54,8 @@ class RescaleWork:
     of the class that this task writes, all of them or a part; its step is what the classes are
     counted by. ``size`` is about how many bytes are read and written. ``over`` are further slices
     of the class, with the new number already: their rows are written along, and a row of
-    ``slices`` whose key they hold stays out.
+    ``slices`` whose key they hold stays out. So does one whose key ``since`` mention, slices with
+    files that were superseded; of their logs the blocks of ``instants`` count.
     """
 
     slices: tuple[FileSlice, ...]
@@ -62,6 +64,8 @@ class RescaleWork:
     buckets: range
     size: int
     over: tuple[FileSlice, ...] = ()
+    since: tuple[FileSlice, ...] = ()
+    instants: frozenset[str] = frozenset()
 
     @property
     def partition(self) -> str:
@@ -76,7 +80,7 @@ class Rescaled:
     ``first`` says that the buckets are the first ones of their class: of all tasks of a class
     one counts what was read. ``rows_read`` are the rows that go on, ``rows_over`` those of
     them that came from the slices over the others, and ``kept_out`` the rows of the others that
-    stay out because a newer one has their key.
+    stay out because a newer one has their key; ``deleted`` rows because theirs was deleted.
     """
 
     partition: str
@@ -87,6 +91,7 @@ class Rescaled:
     first: bool
     rows_over: int = 0
     kept_out: int = 0
+    deleted: int = 0
 
 
 def rescale_works(
@@ -146,6 +151,7 @@ def rescale_class(spec: ServiceSpec, work: RescaleWork, attempt: Attempt) -> Res
         first=work.buckets.start < work.buckets.step,
         rows_over=reading.rows_over,
         kept_out=reading.kept_out,
+        deleted=reading.deleted,
     )
 
 
@@ -153,7 +159,7 @@ def _joined(reading: "_Reading", work: RescaleWork, attempt: Attempt) -> tuple[W
     """Write all rows into one bucket, in the order in which they lie; unread where that works."""
     spec = reading.spec
     place = NewGroups(spec, work.partition, attempt, work.buckets[0])
-    stats = None if work.over else copied(place, reading.pieces, 1)
+    stats = None if work.over or work.since else copied(place, reading.pieces, 1)
     if stats is None:
         return tuple(_written(spec, work, attempt, 0, (batch for batch, _ in reading.rows())))
     reading.check_keys()
@@ -192,6 +198,7 @@ class _Reading:
         self.count = 0
         self.rows_over = 0
         self.kept_out = 0
+        self.deleted = 0
 
     def rows(self) -> Iterator[tuple[pa.RecordBatch, Places]]:
         """Stream the rows that are written here, each with its place among the new buckets."""
@@ -204,6 +211,7 @@ class _Reading:
                 self.rows_over += batch.num_rows
                 yield from self._mine(piece, batch, keys)
         taken = pa.chunked_array(newer, pa.string()).combine_chunks() if newer else None
+        written = self._written()
         for piece in self.pieces:
             for batch in self._reader.open(piece):
                 keys = record_keys(batch, self.spec.config, str(piece.group))
@@ -211,7 +219,19 @@ class _Reading:
                     free = pc.invert(pc.is_in(keys, value_set=taken))
                     self.kept_out += batch.num_rows - (pc.sum(free).as_py() or 0)
                     batch, keys = batch.filter(free), keys.filter(free)
+                if written is not None:
+                    free = pc.invert(pc.is_in(keys, value_set=written))
+                    self.deleted += batch.num_rows - (pc.sum(free).as_py() or 0)
+                    batch, keys = batch.filter(free), keys.filter(free)
                 yield from self._mine(piece, batch, keys)
+
+    def _written(self) -> pa.Array | None:
+        """Return the keys that were written since; None where there are none."""
+        since = self._work.since
+        if not since:
+            return None
+        parts = [mentioned_keys(self.spec, piece, self._work.instants) for piece in since]
+        return pa.chunked_array(parts, pa.string()).unique()
 
     def _mine(
         self, piece: FileSlice, batch: pa.RecordBatch, keys: pa.Array

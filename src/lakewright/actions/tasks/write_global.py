@@ -48,6 +48,7 @@ def plan_global(
         parts.append(deletes)
     keys = pa.chunked_array(parts, pa.string()).combine_chunks()
     tagged = RecordIndex(spec.pinned, spec.layout).tag(keys, pa.array([""] * len(keys)))
+    tagged = tagged.filtered(tagged.alive | _returns(spec, tagged, own)).settled()
     moves = _moves(spec, tagged, own)
     if policy.by_column and moves.any():
         raise Unsupported(
@@ -57,6 +58,21 @@ def plan_global(
         )
     stale = _stale(spec, tagged, moves, rows, policy)
     yield from _by_partition(spec, rows, keys, own, tagged, moves & ~stale, stale, count)
+
+
+def _returns(spec: WriteSpec, tagged: Tagged, own: Texts) -> Flags:
+    """Mark the findings whose deleted row the question may bring back.
+
+    A row returns to its own partition only. One that is added where its key is not, or that a
+    delete takes, does not care for what is deleted already.
+    """
+    if spec.drop_existing or tagged.alive.all():
+        return np.zeros(len(tagged.row), bool)
+    there = np.array([piece.group.partition for piece in tagged.slices], object)
+    returns = tagged.row >= len(own)
+    rows = np.flatnonzero(~returns)
+    returns[rows] = own[tagged.row[rows]] == there[tagged.slice[rows]]
+    return returns
 
 
 def _moves(spec: WriteSpec, tagged: Tagged, own: Texts) -> Flags:
@@ -111,8 +127,7 @@ def _by_partition(
     count: int,
 ) -> Iterator[GroupWork]:
     is_row = tagged.row < count
-    # A row that a newer one keeps from moving changes nothing elsewhere either: its key may lie
-    # in further base files, deleted there by a log, and would be alive twice.
+    # A row that a newer one keeps from moving changes nothing elsewhere either.
     lost = np.zeros(count, bool)
     lost[tagged.row[stale]] = True
     late = np.zeros(len(is_row), bool)

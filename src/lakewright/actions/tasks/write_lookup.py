@@ -28,10 +28,10 @@ def plan_lookup(
             pa.array(np.zeros(len(keys), np.int32)), pa.array([files.partition], pa.string())
         )
         index = RecordIndex(spec.pinned, spec.layout)
-        tagged = index.tag(keys, where, {files.partition: files})
+        tagged = index.tag(keys, where, {files.partition: files}).settled()
     else:
         none = np.empty(0, np.int64)
-        tagged = Tagged((), none, none, none)
+        tagged = Tagged((), none, none, none, np.empty(0, bool))
     count = 0 if rows is None else rows.num_rows
     changes = Changes.of(spec, tagged, count)
     yield from group_works(spec, files, rows, _NOWHERE if deletes is None else deletes, changes)
@@ -56,10 +56,12 @@ class Changes:
             here = tagged.slice == number
             row, position = tagged.row[here], tagged.position[here]
             is_row = row < count
-            known[row[is_row]] = True
             rows, places = row[is_row], position[is_row]
             if spec.drop_existing:
+                # What a log deleted is not there, and the row is added as any new one.
+                known[rows[tagged.alive[here][is_row]]] = True
                 rows, places = rows[:0], places[:0]
+            known[rows] = True
             if len(rows) or not bool(is_row.all()):
                 held[piece.group.file_id] = (piece, rows, places, row[~is_row] - count)
         return Changes(held, np.flatnonzero(~known))

@@ -9,7 +9,7 @@ from lakewright.actions.tasks.write_spec import WriteSpec
 from lakewright.actions.write.admission import admit
 from lakewright.actions.write.bucket_admission import settled_layout
 from lakewright.actions.write.bucket_guard import BucketGuard
-from lakewright.actions.write.guard import guard_of
+from lakewright.actions.write.guard import check_overtaken, guard_of, overtaken
 from lakewright.actions.write.intake import write_options
 from lakewright.actions.write.request import R, RivalCheck, WriteRequest
 from lakewright.actions.write.result import (
@@ -21,7 +21,7 @@ from lakewright.actions.write.result import (
 from lakewright.format.hudi.config import TableConfig
 from lakewright.format.hudi.properties import load_properties, update_properties
 from lakewright.index.layout import BUCKETS, HASH_FIELDS, INDEX_TYPE, IndexLayout
-from lakewright.model.errors import CommitStateUnknown, Conflict
+from lakewright.model.errors import CommitStateUnknown, Conflict, SnapshotGone
 from lakewright.model.instant import Action
 from lakewright.model.schema import Struct
 from lakewright.model.table import TableType
@@ -30,6 +30,7 @@ from lakewright.table.evolution import stored_schema, written_schema
 from lakewright.table.pinned import PinnedTable
 from lakewright.table.state import TableState
 from lakewright.timeline.committing import Committer, Rivals, Ticket
+from lakewright.timeline.load import list_timeline
 from lakewright.timeline.locks.choose import open_lock
 from lakewright.timeline.view import TimelineView
 
@@ -107,6 +108,9 @@ def finish_write(
     """
     spec = begun.spec
     if outcome.is_empty:
+        with abandoned_on_error(committer, begun.ticket):
+            state = begun.state
+            check_overtaken(spec, list_timeline(state.storage, state.config))
         committer.abandon(begun.ticket)
         return write_result(spec.operation, outcome, None)
     with abandoned_on_error(committer, begun.ticket):
@@ -116,6 +120,7 @@ def finish_write(
 
         def guards(rivals: Rivals, view: TimelineView) -> None:
             own(rivals)
+            check_overtaken(spec, view)
             if guard is not None:
                 guard(rivals)
             # It writes down what it settled, so that nobody may refuse after it.
@@ -127,11 +132,17 @@ def finish_write(
 
 @contextmanager
 def abandoned_on_error(committer: Committer, ticket: Ticket) -> Iterator[None]:
-    """Take the write back when the block fails, unless nobody knows what became of it."""
+    """Take the write back when the block fails, unless nobody knows what became of it.
+
+    Where what it builds on was taken away while it read, another was first: a ``Conflict``.
+    """
     try:
         yield
     except CommitStateUnknown:
         raise
+    except SnapshotGone as gone:
+        committer.abandon(ticket)
+        raise overtaken(gone) from gone
     except BaseException:
         committer.abandon(ticket)
         raise

@@ -1,4 +1,4 @@
-"""Conflicts that file ids do not show: two writers that both add a key."""
+"""Conflicts that file ids do not show: two writers that both add a key, and files that are gone."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,10 +8,12 @@ from lakewright.format.hudi.base_footer import read_footer
 from lakewright.format.hudi.base_pruning import java_order
 from lakewright.format.hudi.file_names import base_file
 from lakewright.format.hudi.metadata.commit import CommitMetadata, WriteStat
-from lakewright.model.errors import Conflict, NotFound
+from lakewright.model.errors import Conflict, NotFound, SnapshotGone
 from lakewright.model.instant import Instant
 from lakewright.storage.port import Storage
+from lakewright.table.standing import check_cleaned, reading_of
 from lakewright.timeline.committing import Rivals
+from lakewright.timeline.view import TimelineView
 
 KeyRange = tuple[str, str]
 #: Of a file that does not tell.
@@ -71,6 +73,32 @@ def guard_of(spec: WriteSpec, files: Iterable[FileWritten]) -> KeyGuard:
                 place = "" if layout.kind.is_global else file.partition
                 ranges[place] = _union(ranges.get(place), file.key_range)
     return KeyGuard(spec.open_storage(), ranges, layout.kind.is_global)
+
+
+def check_overtaken(spec: WriteSpec, view: TimelineView) -> None:
+    """Raise ``Conflict`` where a cleaning took files that the write had to look at.
+
+    A key that lay in such a file was not found, and would be added a second time; a group that
+    has no other visible file was not seen, and would outlive an overwriting. Which writes made the
+    files expendable does not show that: they touch groups that this write knows nothing of.
+    """
+    if not (looks_up(spec) or spec.operation.replaces):
+        return
+    pinned = spec.pinned
+    try:
+        check_cleaned(reading_of(pinned.state, pinned.visible), view)
+    except SnapshotGone as gone:
+        raise overtaken(gone) from gone
+
+
+def overtaken(gone: SnapshotGone) -> Conflict:
+    """Return the conflict of a write whose reading was overtaken."""
+    return Conflict(
+        f"the write was overtaken: {gone.message}",
+        next_step="Nothing of this write took effect; try it again on the table as it is now, or "
+        "pass retry=.",
+        **gone.facts,
+    )
 
 
 def _inserts(body: CommitMetadata) -> Iterator[tuple[str, WriteStat]]:

@@ -71,6 +71,11 @@ def partition_paths(
         raise Invalid(
             f"partitions={given!r} is one partition.", next_step=f"Give a list: [{given!r}]."
         )
+    if not isinstance(given, Iterable):
+        raise Invalid(
+            f"partitions={given!r} is no list.",
+            next_step="Give paths (dt=2026-11-01) or values by column.",
+        )
     schema = table_schema(state)
     names = [field.name for field in config.partition_fields]
     paths = []

@@ -68,12 +68,14 @@ class WriteRequest(Generic[R]):
                 "timeline holds a later one.",
                 next_step="Leave out instant or retry.",
             )
-        for key, value in self.metadata.items():
-            if not all(isinstance(text, str) for text in (key, value)):
-                raise Invalid(
-                    f"metadata holds {key!r}: {value!r}, which is not text.",
-                    next_step="Give texts for keys and values.",
-                )
+        for name, given in (("metadata", self.metadata), ("options", self.options)):
+            for key, value in given.items():
+                if not all(isinstance(text, str) for text in (key, value)):
+                    raise Invalid(
+                        f"{name} holds {key!r}: {value!r}, which is not text.",
+                        next_step="Give texts for keys and values.",
+                    )
+        for key in self.metadata:
             if key in RESERVED:
                 raise Invalid(
                     f"the metadata entry {key!r} is written by the commit itself.",

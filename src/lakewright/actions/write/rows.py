@@ -30,7 +30,8 @@ class ArrowRows:
 
     ``open`` gives the batches, whatever their exact types. A source that can be opened only once
     is put into a temporary file when its first pass is not announced as the last; the file
-    goes with this object. ``nbytes`` is None where it is not known.
+    goes with this object. ``nbytes`` is None where it is not known. A column of Arrow's null type
+    is a column of nulls of the type that it has in ``like``.
     """
 
     def __init__(
@@ -40,10 +41,14 @@ class ArrowRows:
         *,
         nbytes: int | None = None,
         once: bool = False,
+        like: pa.Schema | None = None,
     ) -> None:
-        kept = [field for field in schema if not pa.types.is_null(field.type)]
+        known = {} if like is None else {field.name: field.type for field in like}
+        given = [field.with_type(_told(field.type, known.get(field.name))) for field in schema]
+        kept = [field for field in given if not pa.types.is_null(field.type)]
         _check_nulls(kept)
-        #: The columns, every type in its normal form; columns of nothing but null are left out.
+        #: The columns, every type in its normal form; columns of which nobody knows the type are
+        #: left out: they hold nothing but null.
         self.schema: pa.Schema = normalised(pa.schema(kept))
         self.nbytes = nbytes
         self._open = open
@@ -52,9 +57,9 @@ class ArrowRows:
         self._begun: Iterator[pa.RecordBatch] | None = None
 
     @staticmethod
-    def of(table: pa.Table) -> "ArrowRows":
+    def of(table: pa.Table, like: pa.Schema | None = None) -> "ArrowRows":
         """Take the rows of a table."""
-        return ArrowRows(table.schema, table.to_batches, nbytes=table.nbytes)
+        return ArrowRows(table.schema, table.to_batches, nbytes=table.nbytes, like=like)
 
     def batches(self, *, last: bool = False) -> Iterator[pa.RecordBatch]:
         """Go through the rows; ``last`` promises that they will not be asked for again."""
@@ -116,6 +121,28 @@ def _resumed(
     while taken:
         yield taken.pop()
     yield from rest
+
+
+def _told(kind: pa.DataType, like: pa.DataType | None) -> pa.DataType:
+    """Return a type in which Arrow's null, at every level, is what another type says there."""
+    if like is None or not _has_null(kind):
+        return kind
+    if pa.types.is_null(kind):
+        return like
+    if pa.types.is_struct(kind) and pa.types.is_struct(like):
+        inner = {field.name: field.type for field in like}
+        return pa.struct([f.with_type(_told(f.type, inner.get(f.name))) for f in kind])
+    if pa.types.is_map(kind) and pa.types.is_map(like):
+        return pa.map_(_told(kind.key_type, like.key_type), _told(kind.item_type, like.item_type))
+    if _is_list(kind) and _is_list(like):
+        return pa.list_(kind.value_field.with_type(_told(kind.value_type, like.value_type)))
+    return kind
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
 
 
 def _check_nulls(fields: Iterable[pa.Field]) -> None:

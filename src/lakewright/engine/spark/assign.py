@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import functions
 
-from lakewright.actions.rowlevel.assign import Assigned
+from lakewright.actions.rowlevel.assign import COMPUTE, CONVERT, Assigned, fit
 from lakewright.engine.spark.expression import spark_sql
-from lakewright.model.errors import Invalid, InvalidExpression
-from lakewright.model.expression.bind_functions import bind_cast
+from lakewright.model.errors import Invalid
 from lakewright.model.expression.bound import BoundExpression, BoundReference
-from lakewright.model.expression.types import is_nested
-from lakewright.model.schema import DataType, Field
+from lakewright.model.schema import Field
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 #: Begins the message of an error that a row raises, so that it can be told from Spark's own.
 LOST = "lakewright: "
+UNDEFINED = "lakewright, undefined: "
 
 
 @contextmanager
@@ -28,21 +27,29 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        told = str(error).partition(LOST)[2]
-        if not told:
-            raise
-        raise Invalid(
-            f"{told.partition(' SQLSTATE')[0].partition(chr(10))[0].strip()}.",
-            next_step="Nothing was written. Convert the values, or leave those rows out.",
-        ) from error
+        for mark, next_step in ((UNDEFINED, COMPUTE), (LOST, CONVERT)):
+            told = str(error).partition(mark)[2]
+            if told:
+                shown = told.partition(" SQLSTATE")[0].partition("\n")[0].strip()
+                raise Invalid(f"{shown}.", next_step=next_step) from error
+        raise
 
 
 def assigned_sql(assigned: Assigned) -> str:
     """Return an assignment as SQL; a row whose value cannot be stored raises an error."""
     made = spark_sql(assigned.value)
     column = assigned.column
-    if assigned.before is not None:
-        made = _checked(made, spark_sql(assigned.before), column)
+    checks = ""
+    if assigned.undefined is not None:
+        told = _text(f"{UNDEFINED}{assigned.text} has no value, for column {column.name}")
+        checks += f"WHEN {spark_sql(assigned.undefined)} THEN raise_error({told}) "
+    if assigned.before is not None and assigned.lost is not None:
+        told = _text(f"{LOST}column {column.name} of type {column.type} cannot hold ")
+        held = f"CAST({spark_sql(assigned.before)} AS STRING)"
+        whole = f"concat({told}, {held}, {_text(' without loss')})"
+        checks += f"WHEN {spark_sql(assigned.lost)} THEN raise_error({whole}) "
+    if checks:
+        made = f"CASE {checks}ELSE {made} END"
     if not column.nullable and not isinstance(assigned.value, BoundReference):
         made = (
             f"coalesce({made}, raise_error({_text(f'{LOST}column {column.name} may not be null')}))"
@@ -50,32 +57,9 @@ def assigned_sql(assigned: Assigned) -> str:
     return made
 
 
-def converted_column(value: "str | BoundExpression", kind: DataType, column: Field) -> "Column":
-    """Return a value of some type as a value of a column; ``value`` is SQL or an expression."""
-    if isinstance(value, str):
-        name = value.strip("`")
-        bound: BoundExpression = BoundReference((name,), kind, True)
-    else:
-        bound = value
-    if bound.type == column.type or (is_nested(bound.type) and is_nested(column.type)):
-        return functions.expr(spark_sql(bound))
-    try:
-        made = bind_cast(bound, column.type)
-    except InvalidExpression as error:
-        raise InvalidExpression(
-            f"column {column.name} of type {column.type} cannot take a {bound.type}.",
-            next_step="Convert it with CAST.",
-            column=column.name,
-        ) from error
-    return functions.expr(_checked(spark_sql(made), spark_sql(bound), column))
-
-
-def _checked(made: str, before: str, column: Field) -> str:
-    message = f"{LOST}column {column.name} of type {column.type} cannot hold "
-    return (
-        f"CASE WHEN {made} IS NULL AND {before} IS NOT NULL "
-        f"THEN raise_error(concat({_text(message)}, CAST({before} AS STRING))) ELSE {made} END"
-    )
+def converted_column(bound: BoundExpression, column: Field) -> "Column":
+    """Return a value of some type as a value of a column."""
+    return functions.expr(assigned_sql(fit(column, bound)))
 
 
 def _text(value: str) -> str:

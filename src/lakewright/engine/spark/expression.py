@@ -58,6 +58,9 @@ from lakewright.model.schema import (
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+#: Spark turns the sign of a decimal in a context of this many digits.
+_SIGNED_DIGITS = 34
+
 
 def to_column(bound: BoundExpression) -> "Column":
     """Return the condition or value as a Spark column over columns of the same names."""
@@ -189,14 +192,43 @@ _TRY = {
 
 
 def _opposite(child: str, kind: DataType) -> str:
+    if _is_long_decimal(kind):
+        turned = f"replace(concat('-', CAST({child} AS STRING)), '--', '')"
+        return f"try_cast({turned} AS {sql_type(kind)})"
     return f"try_subtract(0L, {child})" if kind == LONG else f"(- {child})"
+
+
+def _absolute(child: str, kind: DataType) -> str:
+    if kind == LONG:
+        return f"(CASE WHEN {child} < 0L THEN try_subtract(0L, {child}) ELSE {child} END)"
+    if _is_long_decimal(kind):
+        unsigned = f"trim(LEADING '-' FROM CAST({child} AS STRING))"
+        return f"try_cast({unsigned} AS {sql_type(kind)})"
+    return f"abs({child})"
+
+
+def _is_long_decimal(kind: DataType) -> bool:
+    """Spark rounds what it turns the sign of to 34 digits; of longer ones, the text is turned."""
+    return isinstance(kind, Decimal) and kind.precision > _SIGNED_DIGITS
+
+
+def _whole(name: str, child: str) -> str:
+    """Floor and ceiling of a double, where an ANSI session would refuse what no long holds."""
+    return (
+        f"(CASE WHEN isnan({child}) THEN 0L "
+        f"WHEN {child} >= 9223372036854775807D THEN 9223372036854775807L "
+        f"WHEN {child} <= -9223372036854775808D THEN -9223372036854775808L "
+        f"ELSE {name}({child}) END)"
+    )
 
 
 def _function(name: str, arguments: tuple[BoundExpression, ...]) -> str:
     first = _sql(arguments[0])
     match name:
-        case "abs" if arguments[0].type == LONG:
-            return f"(CASE WHEN {first} < 0L THEN try_subtract(0L, {first}) ELSE {first} END)"
+        case "abs":
+            return _absolute(first, arguments[0].type)
+        case "floor" | "ceil" if arguments[0].type == DOUBLE:
+            return _whole(name, first)
         case "hour" | "minute" | "second":
             return part_of_moment(name, first, arguments[0].type)
         case "date_trunc":

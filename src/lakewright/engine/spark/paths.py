@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException
 
 from lakewright.engine.spark.session import is_connect, setting
 from lakewright.model.errors import Unsupported
 from lakewright.storage.port import Storage
+from lakewright.table.standing import snapshot_gone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -49,8 +51,20 @@ def read_files(
     """Return what ``reader.parquet(*paths)`` returns.
 
     PySpark hands the JVM one path a call, which for ten thousand files takes longer than Spark's
-    own planning of them. Here they go as one text.
+    own planning of them. Here they go as one text. ``SnapshotGone`` where one is not there.
     """
+    try:
+        return _read_files(spark, reader, paths)
+    except AnalysisException as refused:
+        # A name that changed between releases of Spark; the text of the error holds it.
+        if "PATH_NOT_FOUND" not in str(refused):
+            raise
+        raise snapshot_gone("Spark finds not all of its files any more.") from refused
+
+
+def _read_files(
+    spark: "SparkSession", reader: "DataFrameReader", paths: Sequence[str]
+) -> "DataFrame":
     gateway = None if is_connect(spark) else spark.sparkContext._gateway
     if gateway is None or len(paths) < _MANY:
         return reader.parquet(*paths)

@@ -1,26 +1,53 @@
 """SQL text on Spark, over DataFrames that stand where tables are named."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import functions
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+    ParseException,
+    SparkRuntimeException,
+)
+from pyspark.sql import functions, types
 
 from lakewright.engine.spark.assign import converted_column
-from lakewright.engine.spark.schema import from_spark_schema, nullable, to_spark_schema
+from lakewright.engine.spark.native import quoted
+from lakewright.engine.spark.schema import (
+    as_nullable,
+    from_spark_schema,
+    nullable,
+    to_spark_schema,
+    to_spark_type,
+)
+from lakewright.engine.spark.session import is_connect
 from lakewright.format.arrow.schema import from_arrow_schema
 from lakewright.model.errors import Invalid
-from lakewright.model.expression.bound import BoundLiteral
+from lakewright.model.expression.bound import BoundExpression, BoundLiteral, BoundReference
 from lakewright.model.expression.coerce import converted
 from lakewright.model.expression.types import Value, type_of
-from lakewright.model.schema import STRING, Field
+from lakewright.model.schema import STRING, DataType, Field
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+#: What Spark raises where a value cannot be computed.
+_COMPUTING = (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    NumberFormatException,
+    SparkRuntimeException,
+)
+#: Characters of a statement that an error shows.
+_SHOWN = 200
 #: The names that Spark gives to DataFrames within a statement.
 _VIEW = re.compile(r"`?_pyspark_\w+`?(?: AS )?")
 
@@ -40,9 +67,24 @@ def run_text(
     try:
         return spark.sql(text, **named) if named else spark.sql(text)
     except (AnalysisException, ParseException) as error:
-        raise Invalid(
-            f"Spark cannot run the statement: {_told(error)}", sql="".join(map(str, pieces))
-        ) from error
+        raise _cannot_run(error, "".join(map(str, pieces))) from error
+
+
+def check_form(spark: "SparkSession", text: str) -> None:
+    """Refuse a statement that Spark's parser cannot read; nothing of it is run or looked up."""
+    try:
+        if is_connect(spark):
+            # A client has no parser. What EXPLAIN cannot resolve it tells in its answer.
+            spark.sql(f"EXPLAIN {text}")
+        else:
+            session: Any = spark
+            session._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    except ParseException as error:
+        raise _cannot_run(error, text) from error
+
+
+def _cannot_run(error: Exception, text: str) -> Invalid:
+    return Invalid(f"Spark cannot run the statement: {_told(error)}", sql=text)
 
 
 def _name(number: int) -> str:
@@ -78,18 +120,62 @@ def small_frame(spark: "SparkSession", table: pa.Table) -> "DataFrame":
 def placed(frame: "DataFrame", columns: Sequence[tuple[Field, int | None, Value]]) -> "DataFrame":
     """Return rows as columns of a table: each from a place in the rows, or a constant.
 
-    A value that its column cannot hold fails when the rows are computed, and says so.
+    A value that its column cannot hold fails when the rows are computed, and says so. What the
+    query leaves without a type (NULL, an empty array) has the column's.
     """
     # By number: a query may give several columns the same name.
     renamed = frame.toDF(*(f"_{number}" for number in range(len(frame.columns))))
-    given = from_spark_schema(renamed.schema)
+    kinds = {f"_{place}": column.type for column, place, _ in columns if place is not None}
+    typed = with_types(renamed, kinds)
+    given = from_spark_schema(typed.schema)
     chosen = []
     for column, place, constant in columns:
+        value: BoundExpression
         if place is not None:
-            kind = given.fields[place].type
-            value = converted_column(f"`_{place}`", kind, column)
+            value = BoundReference((f"_{place}",), given.fields[place].type)
         else:
-            literal = BoundLiteral(constant, type_of(constant) or STRING)
-            value = converted_column(converted(literal, column.type), literal.type, column)
-        chosen.append(value.alias(column.name))
-    return renamed.select(*chosen) if chosen else renamed.select(functions.lit(None))
+            value = converted(BoundLiteral(constant, type_of(constant) or STRING), column.type)
+        chosen.append(converted_column(value, column).alias(column.name))
+    return typed.select(*chosen) if chosen else typed.select(functions.lit(None))
+
+
+def with_types(frame: "DataFrame", kinds: Mapping[str, DataType]) -> "DataFrame":
+    """Return rows in which columns that Spark gave no type have one: by name, else text."""
+    folded = {name.lower(): kind for name, kind in kinds.items()}
+    columns, changed = [], False
+    for field in frame.schema:
+        value = functions.col(quoted(field.name))
+        kind = folded.get(field.name.lower(), STRING)
+        if _has_void(field.dataType) and (kind != STRING or _is_void(field.dataType)):
+            value = value.cast(to_spark_type(as_nullable(kind))).alias(field.name)
+            changed = True
+        columns.append(value)
+    return frame.select(*columns) if changed else frame
+
+
+def _is_void(kind: types.DataType) -> bool:
+    return isinstance(kind, types.NullType)
+
+
+def _has_void(kind: types.DataType) -> bool:
+    if isinstance(kind, types.ArrayType):
+        return _has_void(kind.elementType)
+    if isinstance(kind, types.MapType):
+        return _has_void(kind.keyType) or _has_void(kind.valueType)
+    if isinstance(kind, types.StructType):
+        return any(_has_void(field.dataType) for field in kind)
+    return _is_void(kind)
+
+
+@contextmanager
+def computing(text: str) -> Iterator[None]:
+    """Raise what Spark says of values that a statement could not compute as an error of ours."""
+    try:
+        yield
+    except _COMPUTING as error:
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        raise Invalid(
+            f"Spark cannot compute the rows of {shown!r}: {_told(error)}",
+            next_step="Nothing was written.",
+            sql=text,
+        ) from error

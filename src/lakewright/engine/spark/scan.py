@@ -11,6 +11,7 @@ from lakewright.engine.spark.overlay import overlaid_frame, wants_overlay, witho
 from lakewright.engine.spark.schema import nullable, to_spark_schema
 from lakewright.engine.spark.tasks import merged_frame
 from lakewright.model.schema import Struct
+from lakewright.table.standing import files_standing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +23,8 @@ def to_spark(plan: ScanPlan, spark: "SparkSession") -> "DataFrame":
     Slices without logs are Spark's own parquet scan of exactly the live files, so that pruning
     and pushdown are Spark's; slices with logs are merged by Python workers, or their base files
     are scanned natively too and overlaid with the logs. Settings of the session that planning
-    changes are put back.
+    changes are put back. ``SnapshotGone`` where files of the plan are not there any more; those
+    that go later make the Spark job fail.
     """
     if not plan.schema.fields:
         # Spark takes no rows without columns from Python workers: read one, and drop it.
@@ -30,7 +32,9 @@ def to_spark(plan: ScanPlan, spark: "SparkSession") -> "DataFrame":
         return to_spark(replace(plan, spec=first), spark).select()
     spec, tasks = plan.spec, tuple(plan.tasks)
     known = plan.request.columns is not None and "*" not in plan.request.columns
-    layout = lay_out(spec, tasks, overlay=wants_overlay(spec, tasks, spark, columns_known=known))
+    overlay = wants_overlay(spec, tasks, spark, columns_known=known)
+    with files_standing():
+        layout = lay_out(spec, tasks, overlay=overlay)
     frames = [native_frame(spark, spec, files, layout.columns) for files in layout.native]
     merged = list(layout.merged)
     for group in layout.overlaid:

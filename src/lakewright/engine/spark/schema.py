@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
 from lakewright.model.errors import Unsupported
@@ -166,3 +167,56 @@ def spark_form(kind: DataType) -> DataType:
 def worker_form(struct: Struct) -> Struct:
     """Return the schema of the batches that a Python worker hands to Spark for ``struct``."""
     return Struct(tuple(Field(f.name, spark_form(f.type)) for f in struct))
+
+
+def told_voids(frame: Any, like: Struct | None) -> Any:  # noqa: ANN401 - a DataFrame, classic or Connect
+    """Return a DataFrame in which columns of Spark's void are nulls of the table's types.
+
+    ``like`` holds the table's columns. A void column that the table lacks is left out: nobody
+    knows its type.
+    """
+    if not any(_has_void(field.dataType) for field in frame.schema.fields):
+        return frame
+    known = {} if like is None else {f.name: to_spark_type(f.type) for f in like}
+    kept = []
+    for field in frame.schema.fields:
+        column = F.col(f"`{field.name.replace('`', '``')}`")
+        kind = _told(field.dataType, known.get(field.name))
+        if isinstance(kind, st.NullType):
+            continue
+        kept.append(column if kind == field.dataType else column.cast(kind).alias(field.name))
+    return frame.select(*kept)
+
+
+def _told(kind: st.DataType, like: st.DataType | None) -> st.DataType:
+    if like is None or not _has_void(kind):
+        return kind
+    if isinstance(kind, st.NullType):
+        return like
+    if isinstance(kind, st.ArrayType) and isinstance(like, st.ArrayType):
+        return st.ArrayType(_told(kind.elementType, like.elementType), kind.containsNull)
+    if isinstance(kind, st.MapType) and isinstance(like, st.MapType):
+        keys, values = _told(kind.keyType, like.keyType), _told(kind.valueType, like.valueType)
+        return st.MapType(keys, values, kind.valueContainsNull)
+    if isinstance(kind, st.StructType) and isinstance(like, st.StructType):
+        inner = {field.name: field.dataType for field in like.fields}
+        fields = [
+            st.StructField(f.name, _told(f.dataType, inner.get(f.name)), f.nullable)
+            for f in kind.fields
+        ]
+        return st.StructType(fields)
+    return kind
+
+
+def _has_void(kind: st.DataType) -> bool:
+    match kind:
+        case st.NullType():
+            return True
+        case st.ArrayType():
+            return _has_void(kind.elementType)
+        case st.MapType():
+            return _has_void(kind.keyType) or _has_void(kind.valueType)
+        case st.StructType():
+            return any(_has_void(field.dataType) for field in kind.fields)
+        case _:
+            return False

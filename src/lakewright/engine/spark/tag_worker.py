@@ -7,6 +7,7 @@ from typing import cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewright.actions.tasks.write_spec import WriteSpec
 from lakewright.engine.spark.carrying import error_text, unpack_job
@@ -74,14 +75,17 @@ def list_slices(job: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
 
 
 def read_keys(job: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Hand over the keys that slices hold, with partition, file id, and row in the base file."""
+    """Hand over the keys that slices hold: partition, file id, row in the base file, and more.
+
+    Of a key that logs deleted ``deleted`` is the instant of the base file that holds it.
+    """
     settle()
     spec = cast("WriteSpec", unpack_job(job))
     for batch in batches:
         for data in batch.column(0).to_pylist():
             piece: FileSlice = pickle.loads(data)
             try:
-                keys, positions = stored_keys(spec.pinned, piece)
+                keys, found = stored_keys(spec.pinned, piece)
             except LakewrightError as error:
                 raise TaskError(error_text(error)) from error
             count = len(keys)
@@ -89,7 +93,8 @@ def read_keys(job: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
                 keys,
                 pa.repeat(pa.scalar(piece.group.partition), count),
                 pa.repeat(pa.scalar(piece.group.file_id), count),
-                pa.array(np.asarray(positions, np.int64)),
+                pa.array(np.asarray(found.position, np.int64)),
+                pc.if_else(pa.array(found.alive), None, pa.scalar(piece.base_instant)),
             ]
-            names = ["key", "path", "id", "position"]
+            names = ["key", "path", "id", "position", "deleted"]
             yield from pa.Table.from_arrays(columns, names=names).to_batches(max_chunksize=1 << 16)

@@ -41,7 +41,10 @@ from lakewright.model.writing import Operation
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_STORED = "stored_key string, stored_path string, stored_id string, stored_position bigint"
+_STORED = (
+    "stored_key string, stored_path string, stored_id string, stored_position bigint, "
+    "stored_deleted string"
+)
 #: Bytes of a row where nothing tells: files of any size will do then.
 _ROW_BYTES = 100.0
 
@@ -94,11 +97,7 @@ def tagged(
     keyed = _keyed(frame, spec).persist()
     stored = _stored(keyed, spec, tasks).persist()
     try:
-        joined = keyed.join(
-            stored,
-            (F.col(KEY) == F.col("stored_key")) & (F.col(PATH) == F.col("stored_path")),
-            "left",
-        )
+        joined = _joined(keyed, stored, spec)
         rows = joined.where(_wanted(frame, spec))
         group: Column = F.col("stored_id")
         if spec.operation is not Operation.DELETE:
@@ -136,6 +135,35 @@ def _stored(keyed: "DataFrame", spec: WriteSpec, tasks: int) -> "DataFrame":
     slices = touched.mapInArrow(in_worker("tag_worker", "list_slices", job), "slice binary")
     spread = slices.repartition(tasks, F.xxhash64("slice"))
     return spread.mapInArrow(in_worker("tag_worker", "read_keys", job), _STORED)
+
+
+def _joined(keyed: "DataFrame", stored: "DataFrame", spec: WriteSpec) -> "DataFrame":
+    """Join rows with the places of their keys, as ``Tagged.settled`` has it.
+
+    These are the places where a key is alive, else the one where it was deleted last. Rows that
+    are to be new, and deletes, do not care for what is deleted already.
+    """
+    same = (F.col(KEY) == F.col("stored_key")) & (F.col(PATH) == F.col("stored_path"))
+    alive = stored.where(F.col("stored_deleted").isNull()).drop("stored_deleted")
+    joined = keyed.join(alive, same, "left")
+    upserts = spec.operation is Operation.UPSERT and not spec.drop_existing
+    if spec.config.table_type is not TableType.MERGE_ON_READ or not upserts:
+        return joined
+    last = F.max(F.struct("stored_deleted", "stored_id", "stored_position")).alias("last")
+    dead = (
+        stored.where(F.col("stored_deleted").isNotNull())
+        .groupBy(F.col("stored_key").alias("dead_key"), F.col("stored_path").alias("dead_path"))
+        .agg(last)
+    )
+    same = (F.col(KEY) == F.col("dead_key")) & (F.col(PATH) == F.col("dead_path"))
+    both = joined.join(dead, same, "left")
+    found = F.col("stored_id").isNotNull()
+    for name in ("stored_id", "stored_position"):
+        here = F.when(found, F.col(name)).otherwise(F.col(f"last.{name}"))
+        both = both.withColumn(f"{name}_found", here)
+    return both.drop("stored_id", "stored_position").withColumnsRenamed(
+        {f"{name}_found": name for name in ("stored_id", "stored_position")}
+    )
 
 
 def _wanted(frame: "DataFrame", spec: WriteSpec) -> "Column":

@@ -20,6 +20,7 @@ from lakewright.format.hudi.base_footer import read_footer
 from lakewright.model.files import BaseFile
 from lakewright.model.schema import LONG, Field, List, Struct
 from lakewright.table.merge.winners import Flags
+from lakewright.table.standing import files_standing
 
 #: What workers tell about a base file: its number; then, as words, how many of them follow for its
 #: rows, a bit for each row that is taken away, and a bit for each log record that counts. They are
@@ -62,7 +63,8 @@ def run_bundles(
     run = globals()[function]
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            yield from run(shared, bundles[number])
+            with files_standing():
+                yield from run(shared, bundles[number])
 
 
 def read_packed(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:

@@ -254,10 +254,10 @@ def _by_text(array: pa.Array, target: pa.DataType, convert: Callable[[str], obje
 
 
 def _decimal_of_text(array: pa.Array, target: pa.DataType) -> pa.Array:
-    step = Number(1).scaleb(-target.scale)
+    step = Number((0, (1,), -target.scale))
 
     def convert(text: str) -> Number:
-        return Number(text.strip()).quantize(step, context=_EXACT)
+        return Number(text.strip(), _EXACT).quantize(step, context=_EXACT)
 
     return _by_text(array, target, convert)
 

@@ -11,7 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewright.format.arrow.expression_types import Datum, kernel_type, refused
-from lakewright.model.expression.types import INT_RANGE, is_floating, is_integer
+from lakewright.model.expression.types import (
+    INT_RANGE,
+    LONG_DECIMAL,
+    MAX_DIGITS,
+    is_floating,
+    is_integer,
+)
 from lakewright.model.expression.values import DECIMAL_TEXT, read_text
 from lakewright.model.schema import (
     BINARY,
@@ -40,7 +46,7 @@ _USUAL_TEXT: dict[DataType, str] = {
 }
 _USUAL_MOMENT = rf"\A{_DAY}[ T][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(?:\.[0-9]{{1,6}})?\z"
 #: A double between these is exact in decimal256(76, 38): 17 digits, none below the scale.
-_TINY, _HUGE = 1e-20, 1e37
+_TINY, _HUGE = 1e-20, 1e38
 _WIDE = pa.decimal256(76, 38)
 _MICROS = 1_000_000
 
@@ -64,7 +70,8 @@ def cast_kernel(source: DataType, to: DataType) -> Kernel:
     if to == STRING:
         return _to_text(source)
     if to == BOOLEAN:
-        zero = pa.scalar(0, pa.int64()).cast(kernel_type(source))
+        nought = PyDecimal(0) if isinstance(source, Decimal) else 0
+        zero = pa.scalar(nought, kernel_type(source))
         return lambda x: pc.not_equal(x, zero)
     if isinstance(to, Timestamp) and is_integer(source):
         return _from_seconds(into)
@@ -166,12 +173,13 @@ def _to_integer(source: DataType, to: DataType) -> Kernel:
     if is_floating(source):
         return _truncated(float(INT_RANGE[1] + 1) if to == INT else 2.0**63, into)
     low, high = INT_RANGE if to == INT else (-(2**63), 2**63 - 1)
-    kind = kernel_type(source) if is_integer(source) else pa.decimal128(38, 0)
+    kind = kernel_type(source) if is_integer(source) else pa.decimal128(MAX_DIGITS, 0)
     bounds = [pa.scalar(PyDecimal(b) if not is_integer(source) else b, kind) for b in (low, high)]
     nothing = pa.scalar(None, kind)
+    roomy = roomy_type(source) if isinstance(source, Decimal) else None
 
     def kernel(number: Datum) -> Datum:
-        whole = number if is_integer(source) else pc.trunc(number).cast(kind)
+        whole = number if roomy is None else pc.trunc(number.cast(roomy)).cast(kind)
         fits = pc.and_(pc.greater_equal(whole, bounds[0]), pc.less_equal(whole, bounds[1]))
         return pc.if_else(fits, whole, nothing).cast(into)
 
@@ -191,27 +199,54 @@ def _truncated(limit: float, into: pa.DataType) -> Kernel:
 
 
 def _to_decimal(source: DataType, to: Decimal) -> Kernel:
-    into, limit = kernel_type(to), PyDecimal(10) ** (to.precision - to.scale)
-    top, bottom = pa.scalar(limit, _WIDE), pa.scalar(-limit, _WIDE)
-    nothing = pa.scalar(None, _WIDE)
     if is_floating(source) and to.scale > 18:
         raise refused(f"CAST of {source} to {to}")
+    into, whole = kernel_type(to), to.precision - to.scale
+    wide, longest = _WIDE, MAX_DIGITS
+    widened: Kernel = decimal_of_double
+    if not is_floating(source):
+        digits = source if isinstance(source, Decimal) else LONG_DECIMAL
+        # As many digits before the point as there can be: the first value that is too large
+        # has one more than the largest decimal.
+        wide = pa.decimal256(_WIDE.precision, digits.scale)
+        widened = _widening(wide)
+        longest = digits.precision - digits.scale + (digits.scale > to.scale)
+
+    def rounded(number: Datum) -> Datum:
+        return pc.round(widened(number), ndigits=to.scale, round_mode="half_towards_infinity")
+
+    if longest <= whole:
+        return lambda number: rounded(number).cast(into)
+    limit = PyDecimal((0, (1,), whole))
+    top, bottom = pa.scalar(limit, wide), pa.scalar(limit.copy_negate(), wide)
+    nothing = pa.scalar(None, wide)
 
     def kernel(number: Datum) -> Datum:
-        wide = decimal_of_double(number) if is_floating(source) else _widened(number)
-        rounded = pc.round(wide, ndigits=to.scale, round_mode="half_towards_infinity")
-        fits = pc.and_(pc.less(rounded, top), pc.greater(rounded, bottom))
-        return pc.if_else(fits, rounded, nothing).cast(into)
+        value = rounded(number)
+        fits = pc.and_(pc.less(value, top), pc.greater(value, bottom))
+        return pc.if_else(fits, value, nothing).cast(into)
 
     return kernel
 
 
-def _widened(number: Datum) -> Datum:
-    if pa.types.is_boolean(number.type):
-        number = number.cast(pa.int64())
-    if pa.types.is_integer(number.type):
-        number = number.cast(pa.decimal128(19, 0))
-    return number.cast(_WIDE)
+def _widening(wide: pa.DataType) -> Kernel:
+    def kernel(number: Datum) -> Datum:
+        if pa.types.is_boolean(number.type):
+            number = number.cast(pa.int64())
+        if pa.types.is_integer(number.type):
+            number = number.cast(pa.decimal128(LONG_DECIMAL.precision, 0))
+        return number.cast(wide)
+
+    return kernel
+
+
+def roomy_type(kind: Decimal) -> pa.DataType:
+    """Return the type of the same decimals with a digit to spare: 9.9 rounds to 10.
+
+    It is also the one in which 0.5 can be cut to a whole number: of a decimal whose digits all
+    follow the point, Arrow makes none.
+    """
+    return pa.decimal256(kind.precision + 1, kind.scale)
 
 
 def decimal_of_double(number: Datum) -> Datum:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewright.format.arrow.expression_arithmetic import absolute
-from lakewright.format.arrow.expression_casts import decimal_of_double
+from lakewright.format.arrow.expression_casts import decimal_of_double, roomy_type
 from lakewright.format.arrow.expression_types import Datum, kernel_type, refused
 from lakewright.model.expression.bound import BoundExpression, BoundLiteral
 from lakewright.model.schema import STRING, DataType, Decimal
@@ -101,7 +101,9 @@ def _round(arguments: Arguments, kind: DataType) -> Kernel:
     digits = _constant(arguments[1], "round")
     assert digits is not None
     if isinstance(kind, Decimal):
-        into, roomy = kernel_type(kind), _roomy(arguments[0].type)
+        source = arguments[0].type
+        assert isinstance(source, Decimal)
+        into, roomy = kernel_type(kind), roomy_type(source)
         return lambda number, _: pc.round(
             number.cast(roomy), ndigits=digits, round_mode="half_towards_infinity"
         ).cast(into)
@@ -119,15 +121,10 @@ def _round(arguments: Arguments, kind: DataType) -> Kernel:
     return kernel
 
 
-def _roomy(kind: DataType) -> pa.DataType:
-    """The same decimals with a digit to spare, since 9.9 rounds to 10."""
-    assert isinstance(kind, Decimal)
-    return pa.decimal256(kind.precision + 1, kind.scale)
-
-
 def _whole(kernel: Kernel, source: DataType, kind: DataType) -> Kernel:
     if isinstance(kind, Decimal):
-        into, roomy = kernel_type(kind), _roomy(source)
+        assert isinstance(source, Decimal)
+        into, roomy = kernel_type(kind), roomy_type(source)
         return lambda number: kernel(number.cast(roomy)).cast(into)
 
     def to_long(number: Datum) -> Datum:

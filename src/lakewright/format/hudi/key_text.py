@@ -20,6 +20,8 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 #: Between these, Java and Python write floats alike: the shortest digits without an exponent.
 _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
+#: The context of the calling thread may keep fewer digits than a decimal has.
+_EXACT = decimal.Context(prec=60)
 
 
 def java_double(value: float) -> str:
@@ -104,10 +106,13 @@ def _integer_text(value: int, kind: DataType | None) -> str:
 
 def _decimal_text(value: decimal.Decimal, kind: DataType | None) -> str:
     if isinstance(kind, Decimal):
-        with decimal.localcontext(prec=60):
-            value = value.quantize(decimal.Decimal(1).scaleb(-kind.scale))
+        step = decimal.Decimal((0, (1,), -kind.scale))
+        value = value.quantize(step, context=_EXACT)
+    # There is no negative zero on the JVM.
+    if not value:
+        value = value.copy_abs()
     # Java's BigDecimal and Python's Decimal agree on when an exponent is written: 1E-7, 0.000001.
-    return str(value)
+    return _EXACT.to_sci_string(value)
 
 
 def _epoch(value: dt.datetime, kind: DataType | None) -> int:

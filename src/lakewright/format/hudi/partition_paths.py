@@ -18,6 +18,8 @@ SLASHED_DATES = "hoodie.datasource.write.slash.separated.date.partitioning"
 #: What local file systems and HDFS allow.
 _LONGEST = 255
 
+#: The context of the calling thread may keep fewer digits than a decimal has.
+_EXACT = decimal.Context(prec=60)
 _UNSAFE = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 _ESCAPED = re.compile("%([0-9a-fA-F]{2})")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
@@ -242,11 +244,11 @@ def _binary(text: str) -> bytes:
 def _decimal(text: str, kind: Decimal) -> decimal.Decimal:
     if not _NUMBER.fullmatch(text) or len(text) > 100:
         raise ValueError(text)
-    with decimal.localcontext(prec=60):
-        try:
-            value = decimal.Decimal(text).quantize(decimal.Decimal(1).scaleb(-kind.scale))
-        except decimal.InvalidOperation as cause:
-            raise ValueError(text) from cause
+    step = decimal.Decimal((0, (1,), -kind.scale))
+    try:
+        value = decimal.Decimal(text, _EXACT).quantize(step, context=_EXACT)
+    except decimal.InvalidOperation as cause:
+        raise ValueError(text) from cause
     if len(value.as_tuple().digits) > kind.precision:
         raise ValueError(text)
     return value

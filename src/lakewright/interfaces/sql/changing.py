@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lakewright.actions.rowlevel.clauses import Clause
 from lakewright.actions.rowlevel.names import SOURCE, TARGET, with_references
 from lakewright.interfaces.sql.creating import sql_columns
-from lakewright.interfaces.sql.inserting import fitted, slots
+from lakewright.interfaces.sql.inserting import fitted, slots, with_types
 from lakewright.interfaces.sql.querying import Rows, run_query
 from lakewright.interfaces.sql.showing import open_named
 from lakewright.interfaces.sql.statements import (
@@ -29,6 +29,7 @@ from lakewright.model.expression.nodes import (
     Reference,
 )
 from lakewright.model.options import declare
+from lakewright.model.schema import Struct
 from lakewright.model.writing import Operation, WriteResult
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ INSERT_OPERATION = declare(
 def insert(lake: "Lake", statement: Insert) -> WriteResult:
     """Carry out INSERT INTO or OVERWRITE."""
     table = open_named(lake, statement.name)
-    rows = matched(table, statement, run_query(lake, statement.query))
+    rows = matched(table, statement, run_query(lake, statement.query, stored=True))
     with refused_rows(rows):
         if not statement.overwrite:
             return _insert_into(table, rows)
@@ -99,6 +100,16 @@ def matched(table: "Table", statement: Insert, rows: Rows) -> Rows:
 
     wanted = slots(statement, columns, partition_by, rows.columns)
     return placed(rows, [(slot.column, slot.place, slot.constant) for slot in wanted])
+
+
+def typed(rows: Rows, table: Struct) -> Rows:
+    """Return rows in which a column of nothing but NULL has a type, as the table has it."""
+    kinds = {column.name: column.type for column in table}
+    if is_reader(rows):
+        return with_types(rows, kinds)
+    from lakewright.engine.spark import query
+
+    return query.with_types(rows, kinds)
 
 
 def is_reader(rows: Rows) -> bool:
@@ -176,7 +187,7 @@ def merge(lake: "Lake", statement: Merge) -> WriteResult:
         kind: [_clause(clause, names) for clause in found]
         for kind, found in statement.clauses.items()
     }
-    source = run_query(lake, statement.source)
+    source = typed(run_query(lake, statement.source, stored=True), table.definition.schema)
     return table.merge(
         source,
         _sided(statement.on, names),

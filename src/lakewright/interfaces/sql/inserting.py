@@ -1,6 +1,6 @@
 """The rows of an INSERT: matched with the table's columns, in the table's types."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,7 +11,10 @@ from lakewright.format.arrow.schema import to_arrow_schema, to_arrow_type
 from lakewright.interfaces.sql.statements import Insert
 from lakewright.model.errors import Invalid
 from lakewright.model.expression.types import Value, is_nested
-from lakewright.model.schema import Field, Struct
+from lakewright.model.schema import STRING, DataType, Field, Struct
+
+#: Digits of the greatest whole number, with or without a sign.
+_LONG_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,22 @@ def fitted(rows: pa.RecordBatchReader, wanted: Sequence[Slot]) -> pa.RecordBatch
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
+def with_types(rows: pa.RecordBatchReader, kinds: Mapping[str, DataType]) -> pa.RecordBatchReader:
+    """Return rows in which columns that hold NULL alone have a type: by name, else text."""
+    folded = {name.lower(): kind for name, kind in kinds.items()}
+    schema = pa.schema(
+        [
+            field.with_type(to_arrow_type(folded.get(field.name.lower(), STRING)))
+            if pa.types.is_null(field.type)
+            else field
+            for field in rows.schema
+        ]
+    )
+    if schema.equals(rows.schema):
+        return rows
+    return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in rows))
+
+
 def _values(slot: Slot, batch: pa.RecordBatch) -> pa.Array:
     kind = to_arrow_type(slot.column.type)
     if slot.place is None:
@@ -98,6 +117,9 @@ def _cast(column: Field, array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_floating(array.type) and pa.types.is_floating(kind):
         return array.cast(kind, safe=False)  # the nearest number, as everywhere in SQL
     try:
+        if pa.types.is_decimal(kind) and pa.types.is_integer(array.type):
+            # In enough digits for any of them first; the column's own are told by the value.
+            array = array.cast(pa.decimal128(_LONG_DIGITS, 0))
         return array.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as cause:
         raise Invalid(

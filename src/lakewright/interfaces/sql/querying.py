@@ -11,6 +11,7 @@ from lakewright.interfaces.sql.duck import duck_rows
 from lakewright.interfaces.sql.names import no_table
 from lakewright.interfaces.sql.needs import Need, needs
 from lakewright.interfaces.sql.query import Parsed, Use, parse_query, rewritten, scan_query
+from lakewright.interfaces.sql.spark_texts import for_spark
 from lakewright.interfaces.sql.text import place_of
 from lakewright.model.errors import Invalid, LakewrightError, TableNotFound
 from lakewright.model.schema import Struct
@@ -23,22 +24,26 @@ if TYPE_CHECKING:
 Rows: TypeAlias = "pa.RecordBatchReader | DataFrame"
 
 
-def run_query(lake: "Lake", text: str, prefix: str = "") -> Rows:
+def run_query(lake: "Lake", text: str, prefix: str = "", *, stored: bool = False) -> Rows:
     """Run a query; its rows are a DataFrame where the lake has a session, else an Arrow reader.
 
     Every table is opened anew, so that the query sees what was committed before it; only the
-    columns that it names, and rows that can meet its conditions, are read.
+    columns that it names, and rows that can meet its conditions, are read. Rows that are to be
+    ``stored`` must not lose a value: one that cannot be computed is an error and not null. On
+    Spark it is the session that says so (``spark.sql.ansi.enabled``, on unless it is set).
     """
     if lake.spark is not None:
         return _on_spark(lake, lake.spark, text, prefix)
     parsed = parse_query(text)
     found = [(use, _opened(lake, use, text)) for use in parsed.uses]
-    return duck_rows(parsed, _scans(parsed, found), prefix)
+    return duck_rows(parsed, _scans(parsed, found), prefix, strict=stored)
 
 
 def _on_spark(lake: "Lake", spark: "SparkSession", text: str, prefix: str) -> Rows:
     from lakewright.engine.spark.query import knows_table, run_text
 
+    # Before anything is read from it: files are left out by the constants that Spark compares.
+    text = for_spark(text)
     try:
         parsed = parse_query(text)
     except LakewrightError:

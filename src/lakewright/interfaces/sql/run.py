@@ -10,12 +10,14 @@ from lakewright.index.layout import PARTITION_RULES
 from lakewright.interfaces.sql import changing
 from lakewright.interfaces.sql.bucket_rules import set_rules
 from lakewright.interfaces.sql.creating import create_arguments, written_type
+from lakewright.interfaces.sql.forms import check_forms
 from lakewright.interfaces.sql.procedures.known import find_procedure
 from lakewright.interfaces.sql.querying import Rows, run_query
 from lakewright.interfaces.sql.read import read_statement
 from lakewright.interfaces.sql.rescaling import rescaled
 from lakewright.interfaces.sql.results import NOTHING, Answer, answer, done, table_of, written
 from lakewright.interfaces.sql.showing import describe, open_named, show
+from lakewright.interfaces.sql.spark_texts import for_spark
 from lakewright.interfaces.sql.statements import (
     AddColumns,
     AlterTable,
@@ -63,19 +65,27 @@ class SqlStatements:
 
         The whole script is read first: one that has a mistake changes nothing.
         """
-        for statement in [read_statement(one) for one in pieces(text)]:
-            yield carry_out(lake, statement)
+        written = list(pieces(text))
+        statements = [read_statement(one) for one in written]
+        check_forms(lake, written, statements)
+        for one, statement in zip(written, statements, strict=True):
+            yield carry_out(lake, statement, one.text)
 
 
-def carry_out(lake: "Lake", statement: Statement) -> Answer:
-    """Carry out one statement."""
+def carry_out(lake: "Lake", statement: Statement, text: str) -> Answer:
+    """Carry out one statement; ``text`` is what it was read from."""
     match statement:
-        case Query(text, prefix):
-            return _collected(run_query(lake, text, prefix))
-        case Other(text):
+        case Query(query, prefix):
+            return _collected(run_query(lake, query, prefix))
+        case Other():
             return _other(lake, text)
+        case _ if lake.spark is None:
+            return _own(lake, statement)
         case _:
-            return answer(_own(lake, statement), lake.spark)
+            from lakewright.engine.spark.query import computing
+
+            with computing(text):
+                return answer(_own(lake, statement), lake.spark)
 
 
 def _collected(rows: Rows) -> Answer:
@@ -87,7 +97,7 @@ def _other(lake: "Lake", text: str) -> Answer:
         raise unknown_statement(piece(text))
     from lakewright.engine.spark.query import run_text
 
-    return run_text(lake.spark, [text], [])
+    return run_text(lake.spark, [for_spark(text)], [])
 
 
 def _own(lake: "Lake", statement: Statement) -> pa.Table:
@@ -137,7 +147,7 @@ def _create_table(lake: "Lake", statement: CreateTable) -> pa.Table:
         return done(f"table {statement.name} created")
     if _exists(lake, statement):
         return done(f"table {statement.name} is there already")
-    rows = run_query(lake, statement.query)
+    rows = run_query(lake, statement.query, stored=True)
     columns = _columns(rows)
     arguments = create_arguments(statement, columns)
     table = lake.create_table(statement.name, **arguments)

@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import Token, TokenType, exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 
+from lakewright.model.dialect import LakeSql
 from lakewright.model.errors import Invalid, InvalidExpression
 
-DIALECT = "spark"
 #: Words with which a statement may begin, for guessing what was meant.
 _VERBS = [
     "SELECT",
@@ -67,10 +66,12 @@ class Piece:
         return parse_sql(self.text)
 
 
-_QUOTED = frozenset({TokenType.IDENTIFIER, TokenType.STRING})
+#: Tokens that are texts.
+TEXTS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
+_QUOTED = TEXTS | {TokenType.IDENTIFIER}
 
 
-class _Tokenizer(Spark.Tokenizer):
+class _Tokenizer(LakeSql.Tokenizer):
     """Takes every statement apart; sqlglot's own leaves SHOW and CALL in one piece."""
 
     COMMANDS: ClassVar[set[TokenType]] = set()
@@ -97,7 +98,7 @@ def piece(text: str) -> Piece:
 def tokenize(text: str) -> list[Token]:
     """Return the tokens of a text; ``Invalid`` where a quote is not closed."""
     try:
-        return _Tokenizer(dialect=DIALECT).tokenize(text)
+        return _Tokenizer(dialect=LakeSql).tokenize(text)
     except SqlglotError as cause:
         raise Invalid(
             "a quote, a backtick or a comment is not closed.",
@@ -110,7 +111,7 @@ def parse_sql(text: str, into: "type[Any] | None" = None) -> exp.Expression:
     """Parse one statement or, with ``into``, a part of one."""
     with teaching(text):
         options: dict[str, Any] = {} if into is None else {"into": into}
-        tree: exp.Expression = sqlglot.parse_one(text, dialect=DIALECT, **options)
+        tree: exp.Expression = sqlglot.parse_one(text, dialect=LakeSql, **options)
         return tree
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lakewright.actions.partitions.returning import Gone
+from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.write.bucket_admission import admit_index
 from lakewright.actions.write.request import WriteRequest
 from lakewright.actions.write.write import write
@@ -27,7 +28,7 @@ from lakewright.lifecycle.drops.held import (
 )
 from lakewright.lifecycle.drops.holding import hold, release, wants_savepoint
 from lakewright.lifecycle.drops.planning import DELETE_PARTITIONS, EMPTY, MARK
-from lakewright.lifecycle.drops.undoing import undo_drop, why_not_back
+from lakewright.lifecycle.drops.undoing import notes_on_undo, undo_drop, why_not_back
 from lakewright.lifecycle.plans.kinds import ATTEMPT_ENTRY, PLAN_ENTRY, Run
 from lakewright.lifecycle.plans.options import UNDO_WINDOW
 from lakewright.lifecycle.plans.plan import Plan, PlanItem, Skipped, moment_of, skipped_of
@@ -114,6 +115,10 @@ class DropKind:
     def undoable(self, plan: Plan, applied: Applied, state: TableState) -> str | None:
         """Say which partitions cannot come back, and why."""
         return why_not_back(plan, applied, PlanStore(state.storage))
+
+    def undo_notes(self, plan: Plan, applied: Applied, work: Servicing) -> tuple[str, ...]:
+        """Say which rows stay out for later writes, and which of these cannot be told."""
+        return notes_on_undo(applied, work)
 
     def undo(self, plan: Plan, applied: Applied, run: Run) -> Undone:
         """Let the partitions come back."""

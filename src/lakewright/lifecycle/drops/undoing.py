@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from lakewright.actions.partitions.returning import Gone, bring_back
+from lakewright.actions.partitions.returning import Gone, bring_back, written_since_drop
 from lakewright.actions.services.rolling_back import rollback
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.drops.held import cleaned, gone_of, names_of, sized
 from lakewright.lifecycle.plans.kinds import UNDO_ENTRY, Run
 from lakewright.lifecycle.plans.plan import Plan
-from lakewright.lifecycle.plans.records import Applied, Undone
+from lakewright.lifecycle.plans.records import Applied, Undone, untold_text
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.model.errors import (
     AlreadyExists,
@@ -58,6 +58,20 @@ def _why_cleaned(storage: Storage, gone: tuple[Gone, ...]) -> str | None:
     named = ", ".join(repr(path) for path in lacking[:5])
     more = f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
     return f"files of {len(lacking)} of its {len(gone)} partitions were cleaned away: {named}{more}"
+
+
+def notes_on_undo(applied: Applied, work: Servicing) -> tuple[str, ...]:
+    """Say what later writes mean for an undo; nothing where there are none."""
+    if applied.instant is None:
+        return ()
+    since = written_since_drop(
+        work.state, work.options, applied.done, applied.instant, (UNDO_ENTRY,)
+    )
+    if not since.instants:
+        return ()
+    writes = f"{len(since.instants)} writes" if len(since.instants) > 1 else "1 write"
+    told = f"{writes} came since: keys that were written since stay as they are now, deleted or not"
+    return (told, untold_text(since.untold)) if since.untold else (told,)
 
 
 def undo_drop(plan: Plan, applied: Applied, run: Run, pin: str) -> Undone:
@@ -138,9 +152,15 @@ class _Undoing:
                 plan=self._plan.id,
             )
         extra = {UNDO_ENTRY: self._plan.id}
-        back = bring_back(work, self._gone, extra, self._check)
+        back = bring_back(work, self._gone, self._instant, extra, self._check)
         done = self._undone(back.instant, f"by a commit, because {why.rstrip('.')}")
-        return replace(done, rows=back.rows, kept_out=back.kept_out)
+        return replace(
+            done,
+            rows=back.rows,
+            kept_out=back.kept_out,
+            deleted=back.deleted,
+            untold=back.untold,
+        )
 
     def _check(self, view: TimelineView) -> None:
         """Refuse where the drop does not stand any more: its rows are back already."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.orphans.claims import GONE, Claims
 from lakewright.lifecycle.orphans.options import OLDER_THAN
 from lakewright.lifecycle.orphans.planning import INSTANT, ORPHANS, facts_of
@@ -178,6 +179,10 @@ class OrphanKind:
                 f"{len(lost)} of its {len(found.files)} files were purged, the first is {lost[0]}"
             )
         return _why_alive(plan, [path for path, _ in found.files], state)
+
+    def undo_notes(self, plan: Plan, applied: Applied, work: Servicing) -> tuple[str, ...]:
+        """Say nothing: files come back as they were."""
+        return ()
 
     def undo(self, plan: Plan, applied: Applied, run: Run) -> Undone:
         """Put the files back where they were."""

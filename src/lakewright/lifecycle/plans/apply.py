@@ -134,6 +134,15 @@ def why_not_undoable(work: Servicing, kind: Kind, id: str) -> str | None:
     return kind.undoable(plan, applied, work.state.refresh())
 
 
+def undo_notes(work: Servicing, kind: Kind, id: str) -> tuple[str, ...]:
+    """Say what is to be known of an undo beforehand; nothing where the plan was not applied."""
+    store = PlanStore(work.state.storage)
+    applied = store.applied(id)
+    if applied is None:
+        return ()
+    return kind.undo_notes(_of_kind(store, kind, id), applied, _fresh(work))
+
+
 def purge_plan(work: Servicing, id: str, *, by: str = "") -> Quarantined:
     """Delete what a plan has in quarantine for good, before its retention ends; return it.
 

@@ -68,6 +68,10 @@ class Kind(Protocol):
         """Say why what a plan did cannot be undone; None where it can."""
         ...
 
+    def undo_notes(self, plan: Plan, applied: Applied, work: Servicing) -> tuple[str, ...]:
+        """Say what is to be known of an undo beforehand: what will not be as it was."""
+        ...
+
     def undo(self, plan: Plan, applied: Applied, run: Run) -> Undone:
         """Undo what a plan did; what an earlier undo did that was cut off is found and told."""
         ...

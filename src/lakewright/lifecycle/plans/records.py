@@ -123,7 +123,9 @@ class Undone(Shown):
 
     ``instant`` is the rollback, or the commit with which things came back; ``how`` says which of
     the two, and why. ``restored`` are the targets, ``rows`` those that a commit brought back and
-    ``kept_out`` the old rows whose keys were written since; a rollback counts none.
+    ``kept_out`` the old rows whose keys were written since; ``deleted`` are old rows that stayed
+    out because their keys were written since and then deleted. ``untold`` counts later writes
+    that deleted rows which no file tells any more: those came back. A rollback counts none.
     """
 
     plan: str
@@ -135,11 +137,17 @@ class Undone(Shown):
     restored: tuple[str, ...] = ()
     rows: int = 0
     kept_out: int = 0
+    deleted: int = 0
+    untold: int = 0
 
     def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
         """Stream it as lines of text; ``limit`` targets, None for all."""
         rows = f", {self.rows} rows came back" if self.rows else ""
         out = f", {self.kept_out} stayed out for newer ones" if self.kept_out else ""
+        if self.deleted:
+            out += f", {self.deleted} stayed out because they were deleted since"
+        if self.untold:
+            out += f" ({untold_text(self.untold)})"
         yield (
             f"plan {self.plan} of {self.table} undone {self.how}: {len(self.restored)} "
             f"restored{rows}{out}"
@@ -159,6 +167,8 @@ class Undone(Shown):
             "restored": list(self.restored),
             "rows": self.rows,
             "kept_out": self.kept_out,
+            "deleted": self.deleted,
+            "untold": self.untold,
         }
         return json.dumps(value, ensure_ascii=False)
 
@@ -182,7 +192,15 @@ def _undone(value: Json) -> Undone:
         restored=tuple(value["restored"]),
         rows=int(value["rows"]),
         kept_out=int(value["kept_out"]),
+        deleted=int(value.get("deleted", 0)),
+        untold=int(value.get("untold", 0)),
     )
+
+
+def untold_text(writes: int) -> str:
+    """Say that what some writes deleted cannot be told any more."""
+    many = f"{writes} later writes" if writes > 1 else "1 later write"
+    return f"{many} deleted rows which no file tells any more: such rows come back"
 
 
 @dataclass(frozen=True, slots=True)

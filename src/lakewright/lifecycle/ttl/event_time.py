@@ -3,6 +3,11 @@
 All arithmetic is that of the zone's calendar: a day ends at the next midnight there, and thirty
 days after it is a midnight too, whatever summer time does in between. Where a clock shows a time
 twice, the later one counts, so that nothing goes early.
+
+The segment with which a time begins is counted as if no value held a ``/`` of its own, so that it
+names a level, whatever the values before it hold. Where the levels from there on have segments
+enough for the format, each of them must be as long as it usually is. Otherwise the time is the
+whole value of that one level, of a column whose values may hold slashes.
 """
 
 import datetime as dt
@@ -15,6 +20,7 @@ from lakewright.format.hudi.partition_paths import DEFAULT_PARTITION
 from lakewright.format.hudi.time_partitions import parse_java
 from lakewright.lifecycle.ttl.levels import Levels
 from lakewright.model.errors import Invalid, Unsupported
+from lakewright.model.schema import STRING
 from lakewright.model.ttl import TtlPolicy
 
 FORMAT, ZONE, REFERENCE, SEGMENT, NULLS = "format", "zone", "reference", "segment", "nulls"
@@ -41,15 +47,26 @@ class Period:
     end: dt.datetime
 
 
+class Unclear(Exception):
+    """A path does not tell for sure which of its segments are the time; its text says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """How the period of a partition is read, and which end of it counts."""
+    """How the period of a partition is read, and which end of it counts.
+
+    ``reach`` are the levels that hold the time, each with the segments that it must have, None
+    for any; of them all, ``skip`` segments come before the time.
+    """
 
     pattern: str
     zone: dt.tzinfo
     ends: bool
     segment: int
     delete_nulls: bool
+    levels: Levels
+    reach: tuple[tuple[int, int | None], ...]
+    skip: int
     _known: _Periods = field(default_factory=dict, compare=False, repr=False)
 
     @staticmethod
@@ -65,16 +82,21 @@ class EventTime:
         parts = pattern.count("/") + 1
         most = levels.segments - parts
         usual = sum(level.width for level in levels.levels[:below])
-        text = given.get(SEGMENT, str(max(0, min(usual, most))))
-        if not (text.isascii() and text.isdigit() and int(text) <= most):
-            last = f"from 0 to {most}" if most >= 0 else "none fits"
+        text = given.get(SEGMENT, str(min(usual, most) if most >= 0 else usual))
+        segment = int(text) if text.isascii() and text.isdigit() else -1
+        found = _reach(levels, segment, parts)
+        if found is None:
+            allowed = sorted({*range(most + 1), *(_whole(levels) if parts > 1 else ())})
+            last = f"one of {', '.join(map(str, allowed))}" if allowed else "none fits"
             raise _bad(policy, SEGMENT, text, f"{pattern} has {parts} of {levels.segments}: {last}")
         return EventTime(
             pattern,
             _zone(policy, given.get(ZONE, "UTC")),
             _choice(policy, REFERENCE, given.get(REFERENCE, "end"), "start", "end") == "end",
-            int(text),
+            segment,
             _choice(policy, NULLS, given.get(NULLS, "keep"), "keep", "delete") == "delete",
+            levels,
+            *found,
         )
 
     def settings(self) -> dict[str, str]:
@@ -87,10 +109,27 @@ class EventTime:
             NULLS: "delete" if self.delete_nulls else "keep",
         }
 
-    def text(self, parts: list[str]) -> str | None:
-        """Return what of a path is read; None where it says that there is no time."""
-        read = parts[self.segment : self.segment + self.pattern.count("/") + 1]
-        return None if DEFAULT_PARTITION in read else "/".join(read)
+    def text(self, cut: list[str]) -> str | None:
+        """Return what of a path, cut into levels, is the time; None where there is none.
+
+        ``Unclear`` where a level of the time is longer or shorter than it usually is.
+        """
+        read: list[str] = []
+        for number, width in self.reach:
+            value = cut[number]
+            if value == DEFAULT_PARTITION:
+                return None
+            segments = value.split("/")
+            if width is not None and len(segments) != width:
+                name = self.levels.levels[number].name
+                usual = f"{width} segment{'' if width == 1 else 's'}"
+                raise Unclear(
+                    f"{value!r} of {name} has {len(segments)} segments where {usual} "
+                    "should be, so that its time is not told for sure"
+                )
+            read += map(self.levels.decode, segments)
+        end = None if self.reach[0][1] is None else self.skip + self.pattern.count("/") + 1
+        return "/".join(read[self.skip : end])
 
     def period(self, text: str) -> Period | None:
         """Return the period that a text stands for; None where it does not follow the format."""
@@ -112,6 +151,39 @@ class EventTime:
             return Period(start, _next(start, letters[-1]))
         except (OverflowError, ValueError):
             return None
+
+
+def _reach(
+    levels: Levels, segment: int, parts: int
+) -> tuple[tuple[tuple[int, int | None], ...], int] | None:
+    """Return the levels that hold a time of so many parts, and the segments that come before it.
+
+    None where it cannot begin with the segment.
+    """
+    if segment < 0:
+        return None
+    reach: list[tuple[int, int | None]] = []
+    start = skip = 0
+    for number, level in enumerate(levels.levels):
+        end = start + level.width
+        if end > segment and start < segment + parts:
+            reach.append((number, level.width))
+            skip = skip if len(reach) > 1 else segment - start
+        start = end
+    if segment + parts <= levels.segments:
+        return tuple(reach), skip
+    whole = _whole(levels).get(segment)
+    return None if whole is None or parts == 1 else (((whole, None),), 0)
+
+
+def _whole(levels: Levels) -> dict[int, int]:
+    """Return the levels whose values may hold slashes, by the segments with which they begin."""
+    found, start = {}, 0
+    for number, level in enumerate(levels.levels):
+        if level.slashed or (levels.url_encode and (level.kind is None or level.kind == STRING)):
+            found[start] = number
+        start += level.width
+    return found
 
 
 def _next(start: dt.datetime, letter: str) -> dt.datetime:

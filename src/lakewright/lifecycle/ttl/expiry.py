@@ -9,7 +9,7 @@ that is no value of its column is the largest. Whatever cannot be read is kept, 
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -19,13 +19,17 @@ from lakewright.lifecycle.ttl.bound import (
     bind,
     check_unambiguous,
 )
-from lakewright.lifecycle.ttl.event_time import EventTime
+from lakewright.lifecycle.ttl.event_time import EventTime, Unclear
 from lakewright.lifecycle.ttl.levels import Key, Levels
 from lakewright.model.errors import Invalid
 from lakewright.model.instant import is_instant_time
 from lakewright.model.ttl import PartitionSpec, PolicyKind, TtlPolicy
 
 _STRAY = "its path does not have the levels of the table's partition columns"
+_UNSURE = (
+    "its path can be cut into the table's partition columns in more ways than one, since a value "
+    "holds a / of its own"
+)
 
 #: Gives the instant that made a partition, None where nobody knows it any more.
 Created = Callable[[str], str | None]
@@ -129,6 +133,45 @@ def effect(
     return Effect(matches, governs, expires)
 
 
+def supports(
+    verdicts: Sequence[Verdict],
+    chosen: Collection[str],
+    policies: Sequence[TtlPolicy],
+    fields: Levels,
+) -> list[tuple[frozenset[str], tuple[Verdict, ...]]]:
+    """Return what of other partitions makes chosen ones expire: those chosen, and the others.
+
+    A partition that is one too many is that because of larger values below the same parent: those
+    that are kept, and where bytes are weighed the largest that is not. Without them it stays.
+    """
+    if not any(v.policy and v.policy.kind.ranks and v.partition in chosen for v in verdicts):
+        return []
+    bounds = {bound.policy.spec: bound for bound in (bind(policy, fields) for policy in policies)}
+    known: dict[tuple[int, str], Key] = {}
+    families: dict[tuple[str, tuple[Key, ...]], list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        if verdict.policy is None or not verdict.policy.kind.ranks:
+            continue
+        cut = fields.cut(verdict.partition) or ()
+        parent = []
+        for place in range(bounds[verdict.policy.spec].parent):
+            spot = place, cut[place]
+            if spot not in known:
+                known[spot] = fields.levels[place].key(fields.decode(cut[place]))
+            parent.append(known[spot])
+        families[verdict.policy.spec, tuple(parent)].append(verdict)
+    found = []
+    for family in families.values():
+        gone = frozenset(v.partition for v in family if v.partition in chosen)
+        if gone:
+            others = [v for v in family if not v.expired]
+            if family[0].policy and family[0].policy.kind is PolicyKind.KEEP_BY_SIZE:
+                expired = (v for v in family if v.expired)
+                others.append(max(expired, key=lambda v: (fields.order(v.partition), v.partition)))
+            found.append((gone, tuple(others)))
+    return found
+
+
 class _Judge:
     """One round: policies bound to the table, and the values that were typed already."""
 
@@ -156,7 +199,8 @@ class _Judge:
         for stat in stats:
             cut = self._levels.cut(stat.path)
             if cut is None:
-                verdicts.append(Verdict(stat.path, None, False, _STRAY))
+                why = _UNSURE if self._levels.is_unsure(stat.path) else _STRAY
+                verdicts.append(Verdict(stat.path, None, False, why))
                 continue
             bound = self._governance.of(self.keys(cut, self._governance.depth))
             if bound is None:
@@ -215,7 +259,10 @@ class _Judge:
         return self._timed(path, policy, f"{verb} {_shown(start)}", start, goes)
 
     def _by_event(self, path: str, cut: list[str], policy: TtlPolicy, event: EventTime) -> Verdict:
-        text = event.text(self._levels.parts(cut))
+        try:
+            text = event.text(cut)
+        except Unclear as why:
+            return Verdict(path, policy, False, str(why))
         if text is None:
             reason = "it stands for no time, and such partitions are "
             reason += "deleted" if event.delete_nulls else "kept"

@@ -3,8 +3,9 @@
 import datetime as dt
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeAlias
 
 from lakewright.format.hudi.config import PartitionField, TableConfig
@@ -101,10 +102,12 @@ class Levels:
     url_encode: bool = False
     zone: dt.tzinfo = dt.UTC
     _prefixes: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _single: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Paths are cut by the hundred thousand.
         object.__setattr__(self, "_prefixes", tuple(f"{level.name}=" for level in self.levels))
+        object.__setattr__(self, "_single", all(level.width == 1 for level in self.levels))
 
     @staticmethod
     def of(config: TableConfig, schema: Struct) -> "Levels":
@@ -128,8 +131,25 @@ class Levels:
         return None if raw is None else tuple(map(self.decode, raw))
 
     def cut(self, path: str) -> list[str] | None:
-        """Return what the path says at each level, not decoded; None where it has others."""
-        return self._hive(path) if self.hive_style else self._plain(path)
+        """Return what the path says at each level, not decoded.
+
+        None where it has other levels, and where it cannot be told for sure what belongs to
+        which: a value that holds a ``/`` of its own may leave that open.
+        """
+        segments = path.split("/")
+        if len(segments) == len(self._prefixes) and path:
+            # Each level takes one segment at least, so that there is no other way.
+            if not self.hive_style:
+                return segments if self._single else self._only_cut(path)
+            for prefix, segment in zip(self._prefixes, segments, strict=True):
+                if not segment.startswith(prefix):
+                    return None
+            return [s[len(p) :] for p, s in zip(self._prefixes, segments, strict=True)]
+        return self._only_cut(path)
+
+    def _only_cut(self, path: str) -> list[str] | None:
+        found = self._first_cuts(path)
+        return found[0] if len(found) == 1 else None
 
     def order(self, path: str) -> tuple[Key, ...]:
         """Return the typed values of a path, by which partitions compare; none for a stray one."""
@@ -141,10 +161,6 @@ class Levels:
     def decode(self, text: str) -> str:
         """Turn a part of a path into the text of its value."""
         return unescape_segment(text) if self.url_encode else text
-
-    def parts(self, cut: list[str]) -> list[str]:
-        """Return the decoded segments of a path that was cut, without the names of columns."""
-        return [self.decode(segment) for segment in "/".join(cut).split("/")]
 
     def parse(self, text: str) -> PartitionSpec:
         """Read a spec of this table."""
@@ -158,63 +174,35 @@ class Levels:
             return None
         return PartitionSpec(tuple(map(SpecLevel, self.names, raw)))
 
-    def _hive(self, path: str) -> list[str] | None:
-        """Cut a path at the names of its columns; a value goes on until the next name."""
-        prefixes = self._prefixes
-        if len(prefixes) == 1 and "/" not in path:
-            return [path[len(prefixes[0]) :]] if path.startswith(prefixes[0]) else None
-        segments = path.split("/")
-        if len(segments) == len(prefixes):
-            for prefix, segment in zip(prefixes, segments, strict=True):
-                if not segment.startswith(prefix):
-                    return None
-            return [
-                segment[len(prefix) :] for prefix, segment in zip(prefixes, segments, strict=True)
-            ]
-        if not prefixes or not path.startswith(prefixes[0]):
-            return None
-        values, rest = [], path[len(prefixes[0]) :]
-        for prefix in prefixes[1:]:
-            value, mark, rest = rest.partition(f"/{prefix}")
-            if not mark:
-                return None
-            values.append(value)
-        values.append(rest)
-        return values if self._may_be(values) else None
+    def is_unsure(self, path: str) -> bool:
+        """Say whether the path can be cut into these levels in more ways than one."""
+        return len(self._first_cuts(path)) > 1
 
-    def _plain(self, path: str) -> list[str] | None:
-        if not self.levels or not path:
-            return None
-        segments = path.split("/")
-        if len(self.levels) == 1:
-            values = [path]
+    def _first_cuts(self, path: str) -> list[list[str]]:
+        """Return the ways to cut a path, the first two where there are more."""
+        segments = path.split("/") if path and self.levels else []
+        return list(islice(self._cuts(segments, 0, 0), 2))
+
+    def _cuts(self, segments: list[str], number: int, start: int) -> Iterator[list[str]]:
+        """Stream the ways to cut segments, from one on, into the levels from a number on."""
+        if number == len(self.levels):
+            if start == len(segments):
+                yield []
+            return
+        level, prefix = self.levels[number], self._prefixes[number] if self.hive_style else ""
+        rest = len(segments) - start - (len(self.levels) - number - 1)
+        if rest < 1 or not segments[start].startswith(prefix):
+            return
+        if level.slashed:
+            sizes: Iterable[int] = range(1, rest + 1)
+        elif segments[start] == f"{prefix}{DEFAULT_PARTITION}":
+            sizes = (1,)
         else:
-            surplus = len(segments) - self._taken(segments)
-            if surplus and (surplus < 0 or sum(level.slashed for level in self.levels) != 1):
-                return None
-            values = list(self._by_width(segments, surplus))
-        return values if len(values) == len(self.levels) and self._may_be(values) else None
-
-    def _taken(self, segments: list[str]) -> int:
-        """Return how many segments the levels take where no value holds a ``/`` of its own."""
-        return sum(value.count("/") + 1 for value in self._by_width(segments, 0))
-
-    def _by_width(self, segments: list[str], surplus: int) -> Iterator[str]:
-        start = 0
-        for level in self.levels:
-            if start >= len(segments):
-                return
-            end = start + level.width + (surplus if level.slashed else 0)
-            if segments[start] == DEFAULT_PARTITION:
-                end = start + 1
-            yield "/".join(segments[start:end])
-            start = end
-
-    def _may_be(self, values: list[str]) -> bool:
-        return all(
-            level.slashed or text == DEFAULT_PARTITION or text.count("/") == level.width - 1
-            for level, text in zip(self.levels, values, strict=True)
-        )
+            sizes = (level.width,)
+        for size in sizes:
+            text = "/".join(segments[start : start + size])[len(prefix) :]
+            for others in self._cuts(segments, number + 1, start + size):
+                yield [text, *others]
 
 
 def _level(field: PartitionField, config: TableConfig, schema: Struct) -> Level:

@@ -1,12 +1,13 @@
 """Plans that drop what has expired: chosen by statistics, and read again before they are made.
 
-Statistics alone drop nothing: each partition of a plan is listed again. Where its files tell
-another story than the statistics do, these are gathered anew, and what is still in doubt stays.
+Statistics alone drop nothing: each partition of a plan is listed again, and so are those others
+because of which it is one too many. Where files tell another story than the statistics do, these
+are gathered anew, and what is still in doubt stays.
 """
 
 import datetime as dt
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from lakewright.actions.services.servicing import Servicing
@@ -15,13 +16,13 @@ from lakewright.lifecycle.drops.held import planned_services, slices_of
 from lakewright.lifecycle.drops.planning import plan_drop
 from lakewright.lifecycle.plans.options import SAVEPOINT, UNDO_WINDOW
 from lakewright.lifecycle.plans.plan import Plan, Skipped, checksum
-from lakewright.lifecycle.ttl.expiry import Verdict, judge
+from lakewright.lifecycle.ttl.expiry import Verdict, judge, supports
 from lakewright.lifecycle.ttl.last_changes import last_changes
-from lakewright.lifecycle.ttl.looking import Look, creations, look
+from lakewright.lifecycle.ttl.looking import Governing, Look, creations, look
 from lakewright.lifecycle.ttl.options import MAX_DELETED
-from lakewright.lifecycle.ttl.partition_stat import PartitionStat
+from lakewright.lifecycle.ttl.partition_stat import PartitionStat, PartitionStats
 from lakewright.lifecycle.ttl.policies import levels_of, table_policies
-from lakewright.lifecycle.ttl.statistics import gather
+from lakewright.lifecycle.ttl.statistics import bytes_of, gather
 from lakewright.model.files import FileSlice
 from lakewright.model.logs import facts
 from lakewright.model.ttl import PolicyKind, TtlPolicy
@@ -75,13 +76,46 @@ def what_changed(plan: Plan, state: TableState) -> tuple[str, ...]:
     ranked = {item.target for item in plan.items if PolicyKind(item.facts[KIND]).ranks}
     if not ranked:
         return ()
-    levels, stats = levels_of(state), gather(state)
-    created = creations(state, stats, policies, levels)
+    levels = levels_of(state)
     # What is counted or weighed does not depend on the clock.
     clock = dt.datetime.now(dt.UTC)
-    verdicts = judge(stats.partitions.values(), policies, levels, clock, created)
-    kept = [v for v in verdicts if v.partition in ranked and not v.expired]
-    return tuple(f"{verdict.partition} is kept now: {verdict.reason}" for verdict in kept[:3])
+    for rebuild in (False, True):
+        stats = gather(state, rebuild=rebuild)
+        created = creations(state, stats, policies, levels)
+        verdicts = judge(stats.partitions.values(), policies, levels, clock, created)
+        kept = [v for v in verdicts if v.partition in ranked and not v.expired]
+        if kept:
+            return tuple(f"{v.partition} is kept now: {v.reason}" for v in kept[:3])
+        doubtful = _unsupported(state, stats, verdicts, ranked, Governing(policies, levels, True))
+        if not doubtful:
+            return ()
+    return tuple(f"{path}: {_DOUBT}" for path in sorted(doubtful)[:3])
+
+
+def _unsupported(
+    state: TableState,
+    stats: PartitionStats,
+    verdicts: Sequence[Verdict],
+    chosen: Collection[str],
+    governing: Governing,
+) -> set[str]:
+    """Return the chosen partitions that are one too many by statistics which files do not confirm.
+
+    The others below their parent are listed, where one of it is going to go: they must be there,
+    and hold as many bytes as the statistics say, or more.
+    """
+    found = supports(verdicts, chosen, governing.policies, governing.levels)
+    wanted = {v.partition for _, others in found for v in others}
+    held = bytes_of(state, stats, wanted) if wanted else {}
+    doubtful: set[str] = set()
+    for gone, others in found:
+        for verdict in others:
+            known = stats.partitions[verdict.partition].bytes
+            weighed = verdict.policy is not None and verdict.policy.kind is PolicyKind.KEEP_BY_SIZE
+            if held.get(verdict.partition, -1) < (known if weighed else 0):
+                doubtful |= gone
+                break
+    return doubtful
 
 
 class _Choice:
@@ -155,7 +189,9 @@ class _Choice:
         if newer:
             known = last_changes(self._work.state, newer).known
             found += [path for path, time in newer.items() if known[path] != time]
-        return found
+        seen, chosen = self._seen, frozenset(v.partition for v in self._free)
+        others = _unsupported(self._work.state, seen.stats, seen.verdicts, chosen, seen.governing)
+        return [*found, *sorted(others.difference(found))]
 
     def _may_be_newer(
         self, stat: PartitionStat, slices: Sequence[FileSlice], policy: TtlPolicy | None

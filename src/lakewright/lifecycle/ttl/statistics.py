@@ -20,7 +20,7 @@ written counts from the moment it is there.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakewright.actions.write.progress import Progress, Silence
@@ -40,7 +40,7 @@ from lakewright.table.pruning import Tally
 from lakewright.table.slicing import Listing, Measure, measure
 from lakewright.table.state import TableState
 
-__all__ = ["PartitionStat", "PartitionStats", "gather", "verify"]
+__all__ = ["PartitionStat", "PartitionStats", "bytes_of", "gather", "verify"]
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +73,19 @@ def gather(
         except Denied as refused:
             log.info("partition statistics are not kept", extra=facts(why=str(refused)))
     return found.stats
+
+
+def bytes_of(state: TableState, stats: PartitionStats, wanted: Collection[str]) -> dict[str, int]:
+    """List partitions; return the bytes of their latest slices, for those that hold live files.
+
+    ``stats`` tell how many partitions there are: of one half and more of them the whole table is
+    listed, which costs less then. So no question costs more than gathering everything anew.
+    """
+    if 2 * len(wanted) < len(stats.partitions):
+        found = _relisted(state, wanted, Silence())
+    else:
+        found = _measured(state, _folders(state), Silence())
+    return {path: held.bytes for path, held in found if path in wanted}
 
 
 def verify(state: TableState) -> tuple[str, ...]:

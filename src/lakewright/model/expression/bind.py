@@ -78,8 +78,8 @@ def _bind(node: Expression, schema: Struct) -> BoundExpression:
             )
         case nodes.IsNull(child):
             return BoundIsNull(_bind(child, schema))
-        case nodes.Cast(child, to):
-            return bind_cast(_bind(child, schema), to)
+        case nodes.Cast(child, to, safe):
+            return bind_cast(_bind(child, schema), to, safe=safe)
         case nodes.Arithmetic(op, left, right):
             return bind_arithmetic(op, _bind(left, schema), _bind(right, schema))
         case nodes.Negate(child):

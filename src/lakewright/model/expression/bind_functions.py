@@ -85,7 +85,7 @@ def unified(values: Sequence[BoundExpression], place: str) -> tuple[BoundExpress
     return tuple(converted(v, kind) for v in values)
 
 
-def bind_cast(child: BoundExpression, to: DataType) -> BoundExpression:
+def bind_cast(child: BoundExpression, to: DataType, *, safe: bool = False) -> BoundExpression:
     """Convert to a type, refusing pairs of types between which there is no conversion."""
     if child.type == to:
         return child
@@ -95,7 +95,7 @@ def bind_cast(child: BoundExpression, to: DataType) -> BoundExpression:
         raise InvalidExpression(
             f"{describe(child)} cannot be converted to {to}.", type=str(to), source=str(child.type)
         )
-    return BoundCast(child, to)
+    return BoundCast(child, to, safe)
 
 
 def _castable(source: DataType, to: DataType) -> bool:

@@ -163,10 +163,11 @@ class BoundIsNull(BoundNode):
 @final
 @dataclass(frozen=True, slots=True)
 class BoundCast(BoundNode):
-    """The child converted; what does not convert is NULL."""
+    """The child converted; what does not convert is NULL, which ``safe`` says to be meant."""
 
     child: "BoundExpression"
     type: DataType
+    safe: bool = False
 
     def children(self) -> tuple["BoundExpression", ...]:
         """Return the one sub-expression."""

@@ -392,10 +392,15 @@ class IsNull(UnaryExpression):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Cast(UnaryExpression):
-    """The child converted to a type; what does not convert is NULL."""
+    """The child converted to a type; what does not convert is NULL.
+
+    ``safe`` (TRY_CAST) says that NULL is meant where a value that is to be stored does not convert;
+    else that is an error.
+    """
 
     child: Expression
     type: DataType
+    safe: bool = False
 
 
 @final

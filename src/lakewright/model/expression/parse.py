@@ -8,6 +8,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
+from lakewright.model.dialect import LakeSql
 from lakewright.model.errors import InvalidExpression
 from lakewright.model.expression.functions import check_arity, function_named
 from lakewright.model.expression.nodes import (
@@ -45,7 +46,7 @@ def parse_expression(sql: str) -> Expression:
     Conversions of constants are carried out (``CAST('2026-11-01' AS DATE)`` is a date).
     """
     try:
-        tree: Any = sqlglot.parse_one(sql, dialect="spark", into=exp.Condition)
+        tree: Any = sqlglot.parse_one(sql, dialect=LakeSql, into=exp.Condition)
         return _read(tree)
     except SqlglotError as error:
         raise InvalidExpression(
@@ -220,15 +221,15 @@ def _arithmetic(op: Operator) -> Callable[[Sql], Expression]:
 
 def _negative(tree: Sql) -> Expression:
     child = _read(tree.this)
-    # -1 is a constant, -(1) and -x are operations
-    if type(tree.this) is exp.Literal and isinstance(child, Literal):
+    # -1 and -1BD are constants, -(1) and -x are operations
+    written = type(tree.this) is exp.Literal or isinstance(tree.this, exp.TryCast)
+    if written and isinstance(child, Literal):
         value = child.value
-        if isinstance(value, (int, float, PyDecimal)):
+        if isinstance(value, PyDecimal):
+            # The minus of Python's decimals rounds to the digits of the thread's context.
+            return Literal(value.copy_negate())
+        if isinstance(value, (int, float)):
             return Literal(-value)
-    if isinstance(tree.this, exp.TryCast) and isinstance(child, Literal):
-        value = child.value
-        if isinstance(value, (int, float, PyDecimal)):
-            return Literal(value.copy_negate() if isinstance(value, PyDecimal) else -value)
     return Negate(child)
 
 
@@ -240,7 +241,7 @@ def _cast(tree: Sql) -> Expression:
     name = "time" if target.this is exp.DataType.Type.TIME else target.sql(dialect="spark")
     to, child = parse_type(name), _read(tree.this)
     folded = _folded(child, to)
-    return Cast(child, to) if folded is None else folded
+    return Cast(child, to, bool(tree.args.get("safe"))) if folded is None else folded
 
 
 def _folded(child: Expression, to: DataType) -> Literal | None:

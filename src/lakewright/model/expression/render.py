@@ -114,8 +114,8 @@ def _sql(node: Expression) -> str:
             return f"-({_sql(child)})"
         case nodes.TextMatch(test, left, right):
             return f"{test.value}({_sql(left)}, {_sql(right)})"
-        case nodes.Cast(child, to):
-            return f"CAST({_sql(child)} AS {sql_type(to)})"
+        case nodes.Cast(child, to, safe):
+            return f"{'TRY_CAST' if safe else 'CAST'}({_sql(child)} AS {sql_type(to)})"
         case nodes.Function(name, arguments):
             return f"{name}({', '.join(_sql(a) for a in arguments)})"
         case nodes.Case(branches, otherwise):

@@ -48,8 +48,8 @@ def unbind(bound: BoundExpression) -> Expression:
             return nodes.TextMatch(test, unbind(left), unbind(right))
         case BoundIsNull(child):
             return nodes.IsNull(unbind(child))
-        case BoundCast(child, to):
-            return nodes.Cast(unbind(child), to)
+        case BoundCast(child, to, safe):
+            return nodes.Cast(unbind(child), to, safe)
         case BoundArithmetic(op, left, right):
             return nodes.Arithmetic(op, unbind(left), unbind(right))
         case BoundNegate(child):

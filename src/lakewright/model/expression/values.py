@@ -47,6 +47,8 @@ MOMENT_TEXT = (
     + r"?)?)?)?)?"
 )
 
+#: For all computing with decimals here: the context of the calling thread keeps 28 digits
+#: unless it was told otherwise, and may round or refuse in ways of its own.
 _EXACT = Context(prec=100)
 _INTEGER = re.compile(INTEGER_TEXT)
 _DECIMAL = re.compile(DECIMAL_TEXT)
@@ -78,19 +80,28 @@ def read_text(text: str, to: DataType) -> Value:
     if isinstance(to, Decimal):
         if not _DECIMAL.fullmatch(trimmed):
             raise ValueError(text)
-        return fit_decimal(PyDecimal(trimmed), to)
+        try:
+            exact = PyDecimal(trimmed, _EXACT)
+        except InvalidOperation as error:  # an exponent of twenty digits
+            raise ValueError(text) from error
+        return fit_decimal(exact, to)
     if isinstance(to, Time):
         return _clock(trimmed)
     raise ValueError(text)
 
 
 def fit_decimal(value: PyDecimal, to: Decimal) -> PyDecimal:
-    """Round half up to the scale of the type; ValueError when the digits do not fit."""
+    """Round half up to the scale of the type; ValueError when the digits do not fit.
+
+    There is one zero, without a sign, as in SQL and on the JVM.
+    """
     try:
-        fitted = value.quantize(PyDecimal(1).scaleb(-to.scale), ROUND_HALF_UP, _EXACT)
+        fitted = value.quantize(PyDecimal((0, (1,), -to.scale)), ROUND_HALF_UP, _EXACT)
     except InvalidOperation as error:
         raise ValueError(str(value)) from error
-    if abs(fitted) >= PyDecimal(10) ** (to.precision - to.scale):
+    if not fitted:
+        return fitted.copy_abs()
+    if fitted.adjusted() >= to.precision - to.scale:
         raise ValueError(str(value))
     return fitted
 

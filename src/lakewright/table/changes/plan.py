@@ -11,7 +11,9 @@ from lakewright.model.instant import Instant
 from lakewright.table.changes.task import ChangeKind, ChangeTask
 from lakewright.table.horizon import see_at, window
 from lakewright.table.slicing import Listing, file_groups
+from lakewright.table.standing import Reading, check_standing
 from lakewright.table.state import TableState
+from lakewright.table.visibility import Visibility
 
 #: Operations that move rows without changing what the table holds.
 _MAINTENANCE = frozenset(
@@ -42,13 +44,28 @@ def plan_changes(state: TableState, start: str | None, end: str | None) -> list[
         prefix = len(partition) + 1 if partition else 0
         found = [(f.path[prefix:], f.size) for f in state.storage.list(partition)]
         listing = Listing(partition, [n for n, _ in found], [s for _, s in found])
-        groups = {group.id.file_id: group for group in file_groups(listing, visible)}
-        sizes = dict(found)
-        for touch in touches[partition]:
-            group = groups.get(touch.file_id)
-            known = FileGroup(FileGroupId(partition, touch.file_id), ()) if group is None else group
-            tasks.append(_Planner(state, known, sizes).task(touch))
+        tasks.extend(_planned(state, listing, visible, touches[partition]))
+
+    def takes(listing: Listing) -> Iterator[str]:
+        planned = _planned(state, listing, visible, touches[listing.partition])
+        return (path for task in planned for path in task.paths)
+
+    if touches:
+        # A slice of which some files are gone looks like one that never had them.
+        check_standing(Reading(state, visible, takes, touches.__contains__))
     return sorted(tasks, key=_order)
+
+
+def _planned(
+    state: TableState, listing: Listing, visible: Visibility, touches: Sequence[_Touch]
+) -> Iterator[ChangeTask]:
+    partition = listing.partition
+    groups = {group.id.file_id: group for group in file_groups(listing, visible)}
+    sizes = dict(zip(listing.names, listing.sizes, strict=True))
+    for touch in touches:
+        group = groups.get(touch.file_id)
+        known = FileGroup(FileGroupId(partition, touch.file_id), ()) if group is None else group
+        yield _Planner(state, known, sizes).task(touch)
 
 
 def _order(task: ChangeTask) -> tuple[str, str, bool, FileGroupId]:

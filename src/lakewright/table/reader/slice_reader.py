@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,7 +18,9 @@ from lakewright.model.files import FileSlice, ReadingMode
 from lakewright.model.schema import COMMIT_TIME, META_COLUMNS, META_FIELDS, STRING, Struct
 from lakewright.storage.port import Storage
 from lakewright.table.merge.policy import NOTHING_TO_MERGE, MergePolicy
+from lakewright.table.merge.winners import Flags, Places
 from lakewright.table.reader.counts import MergeCounts
+from lakewright.table.reader.deleted import deleted_by_logs
 from lakewright.table.reader.folded import folded_rows
 from lakewright.table.reader.instants import SeenInstants
 from lakewright.table.reader.keys import key_columns, record_keys
@@ -100,13 +103,37 @@ class FileSliceReader:
         """Read only the records with these keys (an Arrow array); None for all."""
         return replace(self, keys=keys)
 
-    def logged_keys(self, file_slice: FileSlice, instant: str) -> pa.Array:
-        """Return the keys of the log records that one instant added to a slice."""
+    def logged_keys(self, file_slice: FileSlice, *instants: str) -> pa.Array:
+        """Return the keys of the log records, and deletes, that instants added to a slice."""
         source = self._source(file_slice)
-        alone = replace(source, seen=self.seen.only(frozenset({instant})))
+        alone = replace(source, seen=self.seen.only(frozenset(instants)))
         with SliceLogs(alone, LogColumns(key_columns(self.config), (), ())) as logs:
             parts = [entry.keys for entry in logs.entries_by_key()]
         return pa.chunked_array(parts, pa.string()).unique()
+
+    def live_keys(self, file_slice: FileSlice) -> pa.Array:
+        """Return the record keys of the rows of a slice."""
+        names = key_columns(self.config)
+        wanted = Struct(tuple(f for f in self.whole_schema.fields if f.name in names))
+        place = str(file_slice.group)
+        rows = self.project(wanted).open(file_slice)
+        parts = [record_keys(batch, self.config, place) for batch in rows]
+        return pa.chunked_array(parts, pa.string()).combine_chunks()
+
+    def deleted(self, file_slice: FileSlice, keys: pa.Array, positions: Places) -> Flags:
+        """Mark the keys, each at its row of the base file, of which the logs left no row.
+
+        No more is decoded than the verdict needs, nothing where the logs cannot delete.
+        """
+        source = self._source(file_slice)
+        columns = replace(_log_columns(source), rows=())
+        with SliceLogs(source, columns) as logs:
+            found = deleted_by_logs(source, logs, keys, positions)
+        if found.doubtful.any():
+            asked = keys.filter(pa.array(found.doubtful))
+            live = pc.is_in(asked, value_set=self.only(asked).live_keys(file_slice))
+            found.dead[found.doubtful] = ~np.asarray(live, dtype=bool)
+        return found.dead
 
     def open(
         self, file_slice: FileSlice, counts: MergeCounts | None = None

@@ -13,6 +13,7 @@ import lakewright as lw
 from lakewright.api.table import Table
 from lakewright.model.errors import AlreadyExists, Conflict, HistoryGone, InstantNotFound, Invalid
 from lakewright.model.instant import Action, State
+from lakewright.model.table import TableType
 from lakewright.storage.open import open_storage
 from lakewright.table.state import open_state
 from lakewright.timeline.storage_upkeep import StorageUpkeep
@@ -367,3 +368,45 @@ def test_a_savepoint_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises((Conflict, HistoryGone)):
             act(first)
     assert not table.timeline.by_action(Action.SAVEPOINT)
+
+
+def archived_all_but_one(table: Table) -> str:
+    """Write rows into partitions of their own; return the only write that was not archived."""
+    for key in "abcdabcd":
+        put(table, (key, key, 1))
+    if table.definition.table_type is TableType.MERGE_ON_READ:
+        table.compact()
+    else:
+        table.clean(policy="versions", retain=1)
+        put(table, ("e", "e", 1))
+    table.archive(min_commits=1, max_commits=2)
+    (last,) = table.timeline.data()
+    return last.requested
+
+
+def test_archived_rows_are_there_under_a_savepoint_on_all_that_is_left(table: Table) -> None:
+    last = archived_all_but_one(table)
+    before = rows(table)
+    assert before.keys() >= set("abcd")
+    table.savepoint(last)
+    assert rows(table) == by_hudi(table) == before
+    later = put(table, ("a", "a", 2), ("f", "f", 2))
+    assert rows(table) == {**before, "a": ("a", 2), "f": ("f", 2)}
+    table.rollback(later)
+    assert rows(table) == by_hudi(table) == before
+    put(table, ("a", "a", 3))
+    table.restore(last)
+    assert rows(table) == by_hudi(table) == before
+    put(table, ("a", "a", 4))
+    assert rows(table) == by_hudi(table) == {**before, "a": ("a", 4)}
+    assert table.fsck(deep=True).ok
+
+
+def test_the_only_write_that_is_left_is_not_taken_back(table: Table) -> None:
+    last = archived_all_but_one(table)
+    before = rows(table)
+    with pytest.raises(HistoryGone, match="only write that has not been archived"):
+        table.plan_rollback(last)
+    with pytest.raises(HistoryGone, match="only write that has not been archived"):
+        table.rollback(last)
+    assert rows(table) == by_hudi(table) == before

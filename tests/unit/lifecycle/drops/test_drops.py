@@ -11,7 +11,7 @@ import pytest
 from lakewright.api.table import Table
 from lakewright.format.hudi.metadata.commit import CommitMetadata
 from lakewright.lifecycle.drops.dropping import DropKind
-from lakewright.lifecycle.plans.apply import apply_plan, why_not_undoable
+from lakewright.lifecycle.plans.apply import apply_plan, undo_notes, why_not_undoable
 from lakewright.lifecycle.plans.kinds import PLAN_ENTRY, UNDO_ENTRY
 from lakewright.lifecycle.plans.plan import Skipped
 from lakewright.lifecycle.plans.records import PlanState
@@ -114,6 +114,87 @@ def test_rows_come_back_beside_those_written_since(shape: str, tmp_path: Path) -
     check_readers(storage)
 
 
+def test_a_row_that_was_deleted_since_stays_out(shape: str, tmp_path: Path) -> None:
+    storage = open_storage(tmp_path / "t")
+    table = made_table(storage, shape)
+    before = seen(storage)
+    plan = planned(storage)
+    applied(storage, plan)
+    # Two keys of before are written anew, and one of them is deleted.
+    table.upsert(table_of(rows("ab", "x", 9)))
+    table.delete(table_of(rows("a", "x", 9)))
+    since = seen(storage)
+    (note,) = undo_notes(servicing(storage), KIND, plan.id)
+    assert note.startswith("2 writes came since")
+    back = undone(storage, plan)
+    old = of_partition(before, "x")
+    out = {row for row in old if row[2].removeprefix("id:") in ("a", "b")}
+    assert len(out) == 2
+    assert seen(storage) == since + Counter({r: n for r, n in old.items() if r not in out})
+    assert (back.kept_out, back.deleted, back.untold) == (1, 1, 0)
+    assert "1 stayed out because they were deleted since" in str(back)
+    check_readers(storage)
+
+
+@pytest.mark.parametrize("shape", ["cow-v9-plain", "mor-v9-plain", "mor-v6-buckets"])
+def test_a_delete_counts_after_services_rewrote_the_files(shape: str) -> None:
+    storage = memory()
+    table = made_table(storage, shape)
+    plan = planned(storage)
+    applied(storage, plan)
+    table.upsert(table_of(rows("abz", "x", 9)))
+    table.delete(table_of(rows("a", "x", 9)))
+    if shape.startswith("mor"):
+        table.compact()
+    table.upsert(table_of(rows("bz", "x", 10)))
+    back = undone(storage, plan)
+    assert (back.kept_out, back.deleted, back.untold) == (1, 1, 0)
+    assert "a" not in [row[0] for row in of_partition(seen(storage, meta=False), "x")]
+
+
+def test_rows_of_a_later_drop_are_not_given_way_to_older_ones() -> None:
+    storage = memory()
+    table = made_table(storage, "cow-v9-plain")
+    first = planned(storage)
+    applied(storage, first)
+    table.upsert(table_of(rows("a", "x", 7)))
+    newer = of_partition(seen(storage), "x")
+    second = planned(storage)
+    applied(storage, second)
+    assert undone(storage, first).deleted == 1
+    assert undone(storage, second).rows == 1
+    assert of_partition(seen(storage), "x") & newer == newer
+
+
+def test_deletes_that_no_file_tells_any_more_are_told() -> None:
+    storage = memory()
+    table = made_table(storage, "cow-v9-plain")
+    plan = planned(storage)
+    applied(storage, plan, **{"lakewright.undo.savepoint": "false"})
+    table.upsert(table_of(rows("az", "x", 9)))
+    table.delete(table_of(rows("a", "x", 9)))
+    for number in range(3):
+        table.upsert(table_of(rows("z", "x", 10 + number)))
+    table.clean(options={"hoodie.clean.commits.retained": "1"})
+    _, untold = undo_notes(servicing(storage), KIND, plan.id)
+    assert untold == "1 later write deleted rows which no file tells any more: such rows come back"
+    back = undone(storage, plan)
+    assert (back.kept_out, back.deleted, back.untold) == (0, 0, 1)
+    assert untold in str(back)
+    assert "a" in [row[0] for row in of_partition(seen(storage, meta=False), "x")]
+
+
+def test_a_key_that_moved_and_was_deleted_there_stays_out() -> None:
+    storage = memory()
+    table = made_table(storage, "mor-v6-global")
+    plan = planned(storage)
+    applied(storage, plan)
+    table.upsert(table_of(rows("a", "y", 5)))
+    table.delete(table_of(rows("a", "y", 5)))
+    assert undone(storage, plan).deleted == 1
+    assert "a" not in [row[0] for row in seen(storage, meta=False)]
+
+
 def test_rows_come_back_into_an_empty_partition(some: str, tmp_path: Path) -> None:
     storage = open_storage(tmp_path / "t")
     table = made_table(storage, some)
@@ -167,7 +248,7 @@ def test_logs_that_deleted_rows_count(tmp_path: Path) -> None:
     table.delete(table_of(rows("a", "x", 9)))
     undone(storage, plan)
     found = Counter(row[0] for row in seen(storage, meta=False) if row[1] == "x")
-    assert found == Counter("abde"), "a is not live, so the old one is back; c was gone before"
+    assert found == Counter("bde"), "a was deleted since, and c was gone before"
     assert sum(before.values())
     check_readers(storage)
 

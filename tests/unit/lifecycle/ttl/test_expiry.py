@@ -375,3 +375,71 @@ def test_a_verdict_tells_itself() -> None:
         "user_id=1/ts=a: expired (user_id=*/ KEEP_BY_TIME 30): last changed 2026-10-07 12:00:00 "
         "UTC, kept for 30 days, until 2026-11-06 12:00:00 UTC"
     )
+
+
+SLASHED = Levels((Level("u", STRING, slashed=True), Level("d", STRING, slashed=True)))
+
+
+def by_event(levels: Levels, path: str, spec: str = "/", **settings: str) -> Verdict:
+    rule = policy(spec, "KEEP_BY_EVENT_TIME", 30, **settings)
+    (verdict,) = judge([Stat(path)], [rule], levels, NOW)
+    return verdict
+
+
+def test_a_slash_in_a_value_before_it_does_not_move_the_time() -> None:
+    verdict = by_event(SLASHED, "u=acme/2001-01-01/d=2026-11-16", "u=*/")
+    assert not verdict.expired and "its time ends 2026-11-17" in verdict.reason
+    assert by_event(SLASHED, "u=acme/2026-11-16/d=2001-01-01", "u=*/").expired
+
+
+@pytest.mark.parametrize("path", ["u=a/d=2001-01-01/d=2026-11-16", "u=a/d=2026-11-16/d=2001-01-01"])
+def test_a_path_that_can_be_cut_in_two_ways_is_kept_and_says_so(path: str) -> None:
+    assert "in more ways than one" in by_event(SLASHED, path, "u=*/").reason
+    rules = [policy("/", "KEEP_BY_COUNT", 1)]
+    verdicts = judge([Stat(path), Stat("u=a/d=z")], rules, SLASHED, NOW)
+    assert not gone(verdicts) and "in more ways than one" in verdicts[0].reason
+
+
+@pytest.mark.parametrize(
+    ("levels", "path", "settings"),
+    [
+        (Levels((Level("d", STRING, slashed=True),)), "d={}", {}),
+        (Levels((Level("d", STRING, slashed=True),), hive_style=False), "{}", {}),
+        (SLASHED, "u=x/y/d={}", {"segment": "1"}),
+        (Levels((Level("u", INT), Level("d", STRING, slashed=True))), "u=1/d={}", {"segment": "1"}),
+        (Levels((Level("d", STRING, slashed=True), Level("h", INT))), "d={}/h=1", {}),
+        (Levels((Level("d", DATE, "yyyy/MM/dd", 3), Level("h", INT))), "d={}/h=1", {}),
+    ],
+)
+def test_dates_with_slashes_of_one_column(
+    levels: Levels, path: str, settings: dict[str, str]
+) -> None:
+    wanted = {"format": "yyyy/MM/dd", **settings}
+    assert by_event(levels, path.format("2026/10/01"), **wanted).expired
+    kept = by_event(levels, path.format("2026/11/01"), **wanted)
+    assert kept.expires_at == dt.datetime(2026, 12, 2, tzinfo=dt.UTC)
+
+
+def test_encoded_dates_with_slashes() -> None:
+    levels = Levels((Level("u", STRING), Level("d", STRING)), url_encode=True)
+    assert by_event(levels, "u=a%2Fb/d=2026%2F10%2F01", "u=*/", format="yyyy/MM/dd").expired
+    assert not by_event(levels, "u=2026/d=2026%2F11%2F01", "u=*/", format="yyyy/MM/dd").expired
+
+
+def test_a_time_in_levels_of_another_length_is_kept() -> None:
+    three = Levels(tuple(Level(name, STRING, slashed=True) for name in "ymd"))
+    assert by_event(three, "y=2026/m=10/d=01", format="yyyy/MM/dd").expired
+    for path in ("y=2001/01/m=10/d=01", "y=2026/m=10/d=01/05", "y=2001/01/01/m=x/d=x"):
+        verdict = by_event(three, path, format="yyyy/MM/dd")
+        assert not verdict.expired and "not told for sure" in verdict.reason
+    verdict = by_event(SLASHED, "u=2001-01-01/x/d=1")
+    assert not verdict.expired and "not told for sure" in verdict.reason
+
+
+def test_a_segment_with_which_no_time_can_begin_is_refused() -> None:
+    with pytest.raises(Invalid, match="one of 0, 1"):
+        by_event(SLASHED, "u=1/d=1", format="yyyy/MM/dd", segment="2")
+    with pytest.raises(Invalid, match="none fits"):
+        by_event(DAYS, "dt=1", format="yyyy/MM/dd")
+    with pytest.raises(Invalid, match="one of 0, 1"):
+        by_event(SLASHED, "u=1/d=1", segment="-1")

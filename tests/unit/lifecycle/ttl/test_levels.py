@@ -161,14 +161,35 @@ def test_a_slash_in_a_spec_is_taken_for_a_level_where_values_hold_none() -> None
 
 
 @pytest.mark.parametrize(
-    ("found", "path", "parts"),
+    ("found", "path"),
     [
-        (levels(config("y", "m"), y=INT, m=INT), "y=2026/m=11", ["2026", "11"]),
-        (levels(config("y", "m", hive=False), y=INT, m=INT), "2026/11", ["2026", "11"]),
-        (levels(config("a", encode=True), a=STRING), "a=x%2Fy", ["x/y"]),
-        (levels(config("a"), a=STRING), "a=2026/11", ["2026", "11"]),
+        (levels(config("a", "b"), a=STRING, b=STRING), "a=x/b=y/b=z"),
+        (levels(config("a", "b", hive=False), a=STRING, b=STRING), "x/y/z"),
+        (levels(config("a", "b", "c"), a=STRING, b=STRING, c=INT), "a=x/b=y/b=z/c=1"),
     ],
 )
-def test_parts_are_the_segments_without_names(found: Levels, path: str, parts: list[str]) -> None:
-    cut = found.cut(path)
-    assert cut is not None and found.parts(cut) == parts
+def test_a_path_that_can_be_cut_in_two_ways_is_not_cut(found: Levels, path: str) -> None:
+    assert found.cut(path) is None and found.is_unsure(path)
+    assert found.order(path) == () and found.spec_of(path) is None
+
+
+def test_a_path_is_cut_where_types_leave_one_way() -> None:
+    found = levels(config("a", "b"), a=STRING, b=INT)
+    assert found.cut("a=x/b=y/b=1") == ["x/b=y", "1"] and not found.is_unsure("a=x/b=y/b=1")
+    first = levels(config("a", "b"), a=INT, b=STRING)
+    assert first.cut("a=1/b=x/b=y") == ["1", "x/b=y"]
+    assert not first.is_unsure("a=1/2/b=x")
+
+
+#: Texts in which a path is easily cut at the wrong place.
+CUTS = st.lists(st.sampled_from(["x", "a=", "b=", "/b=", "/", "/a=x/b="]), min_size=1, max_size=6)
+
+
+@given(first=CUTS.map("".join), second=CUTS.map("".join), hive=st.booleans())
+def test_what_is_cut_at_all_is_cut_rightly(first: str, second: str, hive: bool) -> None:
+    table = config("a", "b", hive=hive)
+    try:
+        path = partition_path({"a": first, "b": second}, table)
+    except Invalid:
+        return
+    assert levels(table, a=STRING, b=STRING).texts(path) in ((first, second), None)

@@ -1,6 +1,6 @@
 """Cleaning: the plan of which files go, and the record of which went."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lakewright.format.hudi.metadata.container import decode_container, encode_container
@@ -161,3 +161,24 @@ def decode_clean(data: bytes, path: str) -> CleanMetadata:
 def encode_clean(metadata: CleanMetadata) -> bytes:
     """Write the body of a completed clean."""
     return encode_container(metadata, CLEAN)
+
+
+def planned_names(plan: CleanPlan) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Stream the file names of a plan by partition; full names count by their last part alone.
+
+    A table may have moved since it was planned.
+    """
+    for partition, names in plan.old_files.items():
+        yield partition, names
+    for partition, files in plan.files.items():
+        yield partition, tuple(_last(file.path or "") for file in files)
+
+
+def cleaned_names(metadata: CleanMetadata) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Stream the names of the files that a clean meant to delete, by partition."""
+    for partition, entry in metadata.partitions.items():
+        yield partition, tuple(_last(name) for name in (*entry.deleted, *entry.failed))
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]

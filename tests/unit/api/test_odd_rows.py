@@ -1,0 +1,159 @@
+"""Rows of which something is missing or wrong: null columns, None, pandas' fractions, mistakes."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lakewright as lw
+
+NUMBERS = count()
+SCHEMA = "k string, p string, n bigint, w int, tags array<string>"
+ROW = {"k": "a", "p": "1", "n": 2**53 + 1, "w": 1, "tags": ["x"]}
+
+
+@pytest.fixture
+def table() -> lw.Table:
+    path = f"memory://odd-rows-{next(NUMBERS)}/t"
+    made = lw.create_table(path, schema=SCHEMA, key="k", partition_by="p")
+    made.insert([ROW])
+    return made
+
+
+def rows_in(table: lw.Table) -> list[dict[str, Any]]:
+    return sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["k"])
+
+
+def as_arrow(columns: dict[str, list[Any]]) -> pa.Table:
+    return pa.table(columns)
+
+
+def as_pandas(columns: dict[str, list[Any]]) -> Any:
+    return pytest.importorskip("pandas").DataFrame(columns)
+
+
+def as_polars(columns: dict[str, list[Any]]) -> Any:
+    return pytest.importorskip("polars").DataFrame(columns)
+
+
+def as_reader(columns: dict[str, list[Any]]) -> pa.RecordBatchReader:
+    return pa.table(columns).to_reader()
+
+
+FORMS = pytest.mark.parametrize("form", [as_arrow, as_pandas, as_polars, as_reader])
+Form = Callable[[dict[str, list[Any]]], Any]
+
+
+@FORMS
+def test_a_null_column_is_no_missing_column(table: lw.Table, form: Form) -> None:
+    table.delete(form({"k": ["a"], "p": [None]}))
+    assert rows_in(table) == [ROW]  # the partition of null is another one
+    table.upsert(form({"k": ["b"], "p": [None], "n": [None], "w": [1], "tags": [[]]}))
+    table.upsert(form({"k": ["a"], "p": ["1"], "n": [None], "w": [None], "tags": [None]}))
+    assert rows_in(table) == [
+        {"k": "a", "p": "1", "n": None, "w": None, "tags": None},
+        {"k": "b", "p": None, "n": None, "w": 1, "tags": []},
+    ]
+    with pytest.raises(lw.Invalid, match="no record key"):
+        table.upsert(form({"k": [None], "p": ["1"]}))
+    assert table.upsert(form({"k": [], "p": [], "new": []})).instant is None
+    assert table.schema.names == ["k", "p", "n", "w", "tags"]
+
+
+@FORMS
+def test_a_merge_takes_nulls_from_a_null_column(table: lw.Table, form: Form) -> None:
+    source = {"k": ["a"], "n": [None]}
+    on, assign = "t.k = s.k", {"set": {"w": "7"}, "where": "s.n IS NULL"}
+    assert table.merge(form(source), on, when_matched=assign).updated == 1
+    table.merge(form(source), on, when_matched="update")
+    assert rows_in(table) == [{**ROW, "n": None, "w": 7}]
+
+
+def test_a_merge_takes_nulls_from_dicts(table: lw.Table) -> None:
+    table.merge([{"k": "a", "n": None}], "t.k = s.k", when_matched="update")
+    assert rows_in(table) == [{**ROW, "n": None}]
+
+
+def test_missing_values_of_pandas_leave_whole_numbers_whole(table: lw.Table) -> None:
+    frame = as_pandas({"k": ["b", "c"], "p": ["1", "1"], "n": [1, None], "w": [None, 2**31 - 1]})
+    table.upsert(frame)
+    assert [(row["n"], row["w"]) for row in rows_in(table)] == [
+        (2**53 + 1, 1),
+        (1, None),
+        (None, 2**31 - 1),
+    ]
+    assert table.schema.field("n").type == pa.int64()
+    table.merge(frame, "t.k = s.k", when_matched={"set": {"n": "s.n + 1"}})
+    assert [row["n"] for row in rows_in(table)] == [2**53 + 1, 2, None]
+
+
+@pytest.mark.parametrize("value", [1.5, 2.0**53, float("inf"), -(2.0**63)])
+def test_fractions_do_not_round_stored_numbers(table: lw.Table, value: float) -> None:
+    with pytest.raises(lw.Invalid, match=r"column n is long in the table and double.*widen_column"):
+        table.upsert(as_pandas({"k": ["b"], "p": ["1"], "n": [value]}))
+    with pytest.raises(lw.Invalid, match="column n is long"):
+        table.upsert(pa.table({"k": ["b"], "p": ["1"], "n": [1.0]}))
+    with pytest.raises(lw.Invalid, match="column w is int in the table and float"):
+        table.upsert(pa.table({"k": ["b"], "p": ["1"], "w": pa.array([1.0], pa.float32())}))
+
+
+def test_numbers_become_such_as_are_rounded_where_the_user_says_so(table: lw.Table) -> None:
+    table.widen_column("n", "double")
+    table.upsert(as_pandas({"k": ["b"], "p": ["1"], "n": [1.5], "w": [2**40 + 0.5]}))
+    assert [(row["n"], row["w"]) for row in rows_in(table)] == [
+        (2.0**53, 1.0),
+        (1.5, 2**40 + 0.5),  # every int is a double
+    ]
+
+
+VERBS = ("insert", "bulk_insert", "upsert", "insert_overwrite", "insert_overwrite_table")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_none_is_no_rows(table: lw.Table, verb: str) -> None:
+    with pytest.raises(lw.Invalid, match=r"^None holds no rows"):
+        getattr(table, verb)(None)
+    with pytest.raises(lw.Invalid, match=r"^None holds no rows"):
+        table.merge(None, "t.k = s.k", when_matched="update")
+    assert rows_in(table) == [ROW]
+
+
+def mistakes() -> dict[str, tuple[Callable[[lw.Table], object], str]]:
+    rows = [{**ROW, "k": "b"}]
+    twice = [["b", "1", 1, 2]]
+    return {
+        "two columns of a name": (
+            lambda t: t.upsert(_pandas().DataFrame(twice, columns=["k", "p", "n", "n"])),
+            "Duplicate column names",
+        ),
+        "two columns of a name in Arrow": (
+            lambda t: t.upsert(pa.table([["b"], ["1"], [1], [2]], names=["k", "p", "n", "n"])),
+            "n",
+        ),
+        "a series": (lambda t: t.upsert(_pandas().Series([1])), "Series holds no rows"),
+        "an array": (lambda t: t.upsert(pa.array([1])), "Int64Array holds no rows"),
+        "a list of options": (lambda t: t.upsert(rows, options=["a"]), "options is a list"),  # type: ignore[typeddict-item]
+        "a number as option": (lambda t: t.upsert(rows, options={"a": 5}), "not text"),  # type: ignore[dict-item]
+        "a text as metadata": (lambda t: t.upsert(rows, metadata="x"), "metadata is a str"),  # type: ignore[typeddict-item]
+        "a text as count": (lambda t: t.upsert(rows, retry="x"), "retry is 'x'"),  # type: ignore[typeddict-item]
+        "a number as mode": (lambda t: t.bulk_insert(rows, sort_mode=5), "not text"),  # type: ignore[arg-type]
+        "a list and a mode": (
+            lambda t: t.bulk_insert(rows, sort_mode="NONE", options=["a"]),  # type: ignore[typeddict-item]
+            "options is a list",
+        ),
+        "no partitions": (lambda t: t.delete_partitions(None), "partitions=None"),  # type: ignore[arg-type]
+    }
+
+
+def _pandas() -> Any:
+    return pytest.importorskip("pandas")
+
+
+@pytest.mark.parametrize("mistake", mistakes())
+def test_mistakes_are_told_in_our_words(table: lw.Table, mistake: str) -> None:
+    act, told = mistakes()[mistake]
+    with pytest.raises(lw.Invalid, match=told):
+        act(table)
+    assert rows_in(table) == [ROW]
