@@ -1,11 +1,12 @@
 """The verbs that change rows by what they hold; ``Table`` has them."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from lakewright.actions.rowlevel.arrow import change_schema, changes
+from lakewright.actions.rowlevel.arrow import IDENTITY, change_schema, changes
 from lakewright.actions.rowlevel.clauses import (
     ClauseForms,
     read_clauses,
@@ -19,6 +20,8 @@ from lakewright.actions.rowlevel.plan import MergePlan, Rules, plan_merge, plan_
 from lakewright.actions.rowlevel.rules import own_condition, rules_of, scan_for_change
 from lakewright.actions.rowlevel.update import update_rows
 from lakewright.actions.scan import ScanRequest, plan_scan
+from lakewright.actions.tasks.write_settings import WriteSettings
+from lakewright.actions.write.intake import write_options
 from lakewright.actions.write.request import Change, WriteRequest
 from lakewright.actions.write.rows import ArrowRows
 from lakewright.api.rows import arrow_rows, is_spark_frame
@@ -151,6 +154,36 @@ class Editable(Writable):
         if self._spark is None:
             return super()._delete_where(condition, how)
         return self._delete_on_spark(state, self._spark, rules, condition, how)
+
+    def _delete_rows(self, rows: object, how: WriteOptions) -> WriteResult:
+        if not is_spark_frame(rows):
+            return super()._delete_rows(rows, how)
+        from lakewright.engine.spark.estimate import estimate
+
+        state = self._state()
+        frame: Any = rows
+        names, config = frozenset(frame.columns), state.config
+        placed = all(field.name in names for field in config.partition_fields)
+        plain = self._request(state, Operation.DELETE, how)
+        limit = WriteSettings.of(write_options(state, plain)).driver_bytes
+        named = bool(config.record_key) and names.issuperset(config.record_key)
+        if placed or not named or estimate(frame).size <= limit:
+            return super()._delete_rows(rows, how)
+        return self._delete_joined(frame, plain)
+
+    def _delete_joined(self, frame: Any, request: WriteRequest[Any]) -> WriteResult:  # noqa: ANN401 - a DataFrame
+        """Delete the keys of many rows without their partitions: Spark finds where they lie."""
+        from lakewright.engine.spark.rowlevel import located
+        from lakewright.engine.spark.schema import told_voids
+
+        def keys(now: TableState) -> Change[Any]:
+            names = now.config.record_key
+            scan = plan_scan(now, ScanRequest(columns=(*names, *IDENTITY)))
+            return Change(located(told_voids(frame, stored_schema(now)), scan, names))
+
+        return self._run(
+            self._state(), None, replace(request, change=keys, prepared=True), frame.sparkSession
+        )
 
     def _delete_on_spark(
         self,

@@ -112,7 +112,7 @@ class Writable:
         condition = where if where is not None else what
         if isinstance(condition, Expression | str):
             return self._delete_where(condition, how)
-        return self._write(Operation.DELETE, key_rows(what, self._state()), how)
+        return self._delete_rows(key_rows(what, self._state()), how)
 
     def insert_overwrite(self, rows: object, **how: Unpack[WriteOptions]) -> WriteResult:
         """Put rows into the place of everything that is in the partitions that they touch.
@@ -148,6 +148,9 @@ class Writable:
             raise no_rows(rows)
         state = self._state()
         return self._run(state, rows, self._request(state, operation, how, dedupe=dedupe))
+
+    def _delete_rows(self, rows: object, how: WriteOptions) -> WriteResult:
+        return self._write(Operation.DELETE, rows, how)
 
     def _delete_where(self, where: Expression | str, how: WriteOptions) -> WriteResult:
         state = self._state()

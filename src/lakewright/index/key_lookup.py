@@ -27,6 +27,8 @@ _DISPUTED = 0xEE
 #: costs about as much per row as a question costs per key.
 _WORTH_ASKING = 0.5
 _ROWS = 1 << 20
+#: The position of a key of which the base file holds several rows.
+SEVERAL = -2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +36,8 @@ class KeysFound:
     """Keys that a slice holds: the ``row`` of the question, and the row in the base file.
 
     Where the base file holds a key that the logs deleted, ``alive`` is False. Rows that only
-    logs hold have no position (-1).
+    logs hold have no position (-1), those of a key that the base file holds more than once have
+    several (``SEVERAL``).
     """
 
     row: Places
@@ -77,7 +80,8 @@ def stored_keys(pinned: PinnedTable, piece: FileSlice) -> tuple[pa.Array, KeysFo
     positions = np.arange(len(keys))
     if len(distinct) < len(keys):
         found = pc.index_in(keys, value_set=distinct).to_numpy()
-        positions = np.unique(found, return_index=True)[1]
+        _, positions, counts = np.unique(found, return_index=True, return_counts=True)
+        positions[counts > 1] = SEVERAL
     alive = np.ones(len(distinct), bool)
     if piece.logs:
         alive = ~reader.deleted(piece, distinct, positions)
@@ -91,7 +95,7 @@ def _in_base(pinned: PinnedTable, base: BaseFile, keys: pa.Array) -> tuple[Place
             return candidates, candidates
         some = keys if len(candidates) == len(keys) else keys.take(pa.array(candidates))
         positions = _positions(pinned, reader, base, some)
-    found = np.flatnonzero(positions >= 0)
+    found = np.flatnonzero(positions != -1)
     return candidates[found], positions[found]
 
 
@@ -128,14 +132,16 @@ def _agreed(bounds: tuple[str, str], keys: pa.Array) -> bool:
 def _positions(
     pinned: PinnedTable, reader: BaseFileReader, base: BaseFile, keys: pa.Array
 ) -> Places:
-    """Return the first row of each key in the file, -1 where it has none."""
+    """Return the row of each key in the file, -1 where it has none, ``SEVERAL`` for many."""
     places = np.full(len(keys), -1, np.int64)
+    counts = np.zeros(len(keys), np.int64)
     for stored, start in _read_keys(pinned, reader, base):
         found = pc.index_in(stored, value_set=keys)
-        rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))[::-1]
-        which = found.drop_null().to_numpy().astype(np.int64)[::-1]
-        fresh = places[which] < 0
-        places[which[fresh]] = rows[fresh] + start
+        rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
+        which = found.drop_null().to_numpy().astype(np.int64)
+        places[which] = rows + start
+        counts += np.bincount(which, minlength=len(keys))
+    places[counts > 1] = SEVERAL
     return places
 
 

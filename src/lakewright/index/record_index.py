@@ -30,7 +30,8 @@ class Tagged:
     """Where keys lie: the ``row`` of the question, the number of the slice, the row in its base.
 
     A key that is nowhere has no entry; one that lies in several groups has several. The position
-    is -1 where the key's place in the base file is not known. ``alive`` is False where the logs
+    is -1 where the key's place in the base file is not known, ``SEVERAL`` where it has many
+    there. ``alive`` is False where the logs
     of a slice deleted the key that its base file holds.
     """
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewright.actions.tasks.write_lookup import Changes, group_works
+from lakewright.actions.tasks.write_lookup import Changes, group_works, repeated_in
 from lakewright.actions.tasks.write_spec import GroupWork, WriteSpec
 from lakewright.index.record_index import RecordIndex, Tagged
 from lakewright.model.errors import Unsupported
@@ -148,8 +148,10 @@ def _by_partition(
         if changed.any() or gone.any():
             entry = (piece, tagged.row[changed], tagged.position[changed], tagged.row[gone])
             held.setdefault(piece.group.partition, {})[piece.group.file_id] = entry
+    repeated = repeated_in(tagged)
     targets = set(own[fresh].tolist()) if count else set()
     for partition in sorted({*held, *targets}):
         files = spec.pinned.files(partition)
         new = fresh[own[fresh] == partition] if count else fresh
-        yield from group_works(spec, files, rows, keys, Changes(held.get(partition, {}), new))
+        changes = Changes(held.get(partition, {}), new, repeated)
+        yield from group_works(spec, files, rows, keys, changes)

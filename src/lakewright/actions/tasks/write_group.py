@@ -5,7 +5,7 @@ from lakewright.actions.tasks.write_log import write_log
 from lakewright.actions.tasks.write_merge import write_merged
 from lakewright.actions.tasks.write_new import write_new
 from lakewright.actions.tasks.write_spec import FileWritten, GroupWork, WriteSpec
-from lakewright.model.errors import Conflict
+from lakewright.model.errors import Conflict, Unsupported
 from lakewright.model.table import TableType
 
 
@@ -15,17 +15,21 @@ def write_group(spec: WriteSpec, work: GroupWork, attempt: Attempt) -> tuple[Fil
     A new group, or one without files, gets a base file (tables without buckets: several where
     one would become too large). A group of a copy-on-write table gets its next base file, one
     of a merge-on-read table a log; a small base file without logs takes inserts of a table
-    without buckets by being written anew.
+    without buckets by being written anew. So does one that holds several rows of a key that
+    changes: a log record would take the first of them and leave the others. Where logs are in
+    the way a delete of such a key is refused.
     """
     piece = work.slice
     if piece is None:
         return tuple(write_new(spec, work, attempt))
     _refuse_clustered(spec, work)
-    grows = work.insert_only and spec.layout.buckets is None and not piece.logs
-    rewritten = spec.config.table_type is TableType.COPY_ON_WRITE or grows
+    anew = work.insert_only or work.repeated
+    anew = anew and spec.layout.buckets is None and not piece.logs
+    rewritten = spec.config.table_type is TableType.COPY_ON_WRITE or anew
     if rewritten and piece.base is not None:
         made = write_merged(spec, work, piece.base, attempt)
     else:
+        _refuse_repeated(work)
         made = write_log(spec, work, piece, attempt)
     return () if made is None else (made,)
 
@@ -36,5 +40,15 @@ def _refuse_clustered(spec: WriteSpec, work: GroupWork) -> None:
         raise Conflict(
             f"the file group {work.group} is being clustered.",
             next_step="Wait for the clustering to end, or roll it back.",
+            group=str(work.group),
+        )
+
+
+def _refuse_repeated(work: GroupWork) -> None:
+    if work.repeated and work.deletes is not None:
+        raise Unsupported(
+            f"the base file of the file group {work.group} holds several rows of a key that is to "
+            "be deleted, and has logs: a delete in another log would take one row only.",
+            next_step="Merge the logs first: table.compact(), or `lakewright compact PATH`.",
             group=str(work.group),
         )

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lakewright.actions.tasks.write_sizing import allot, new_file_id
 from lakewright.actions.tasks.write_spec import GroupWork, WriteSpec, looks_up
+from lakewright.index.key_lookup import SEVERAL
 from lakewright.index.record_index import RecordIndex, Tagged
 from lakewright.model.files import FileGroupId, FileSlice
 from lakewright.model.schema import RECORD_KEY
@@ -41,11 +42,13 @@ def plan_lookup(
 class Changes:
     """By file id: the slice, the rows that change in it, their places, and the deletes.
 
-    ``new`` are the rows that no group holds.
+    ``new`` are the rows that no group holds, ``repeated`` the groups whose base files hold
+    several rows of a key that changes.
     """
 
     held: Mapping[str, tuple[FileSlice, Places, Places, Places]]
     new: Places
+    repeated: frozenset[str] = frozenset()
 
     @staticmethod
     def of(spec: WriteSpec, tagged: Tagged, count: int) -> "Changes":
@@ -64,7 +67,7 @@ class Changes:
             known[rows] = True
             if len(rows) or not bool(is_row.all()):
                 held[piece.group.file_id] = (piece, rows, places, row[~is_row] - count)
-        return Changes(held, np.flatnonzero(~known))
+        return Changes(held, np.flatnonzero(~known), repeated_in(tagged))
 
 
 def group_works(
@@ -101,7 +104,14 @@ def group_works(
             deletes.take(pa.array(gone)) if len(gone) else None,
             positions=pa.array(positions) if parts and bool((positions >= 0).any()) else None,
             partition_known=True,
+            repeated=file_id in changes.repeated,
         )
+
+
+def repeated_in(tagged: Tagged) -> frozenset[str]:
+    """Return the ids of the groups whose base files hold several rows of a key."""
+    numbers = np.unique(tagged.slice[tagged.position == SEVERAL])
+    return frozenset(tagged.slices[number].group.file_id for number in numbers.tolist())
 
 
 def _keys(rows: pa.Table | None, deletes: pa.Array | None) -> pa.Array:

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +13,7 @@ from lakewright.actions.tasks.write_settings import SortMode
 from lakewright.actions.tasks.write_spec import ROUTE_POSITION, GroupWork, WriteSpec
 from lakewright.format.hudi.bucket_hash import bucket_file_id
 from lakewright.index.bucket_counts import BucketCounts
+from lakewright.index.key_lookup import SEVERAL
 from lakewright.index.record_index import bucket_slices
 from lakewright.model.files import FileGroupId, FileSlice
 from lakewright.model.lazy import lazy
@@ -42,6 +44,7 @@ class Planner:
         ``inner`` is what divides the partition: a bucket, a file id, or nothing.
         """
         spec = self._spec
+        repeated = rows is not None and _repeated(rows)
         rows, deletes = apart(spec, rows, deletes)
         rows = self._combined(rows)
         if rows is not None and deletes is not None:
@@ -56,7 +59,8 @@ class Planner:
             held = self._held(files, spec.layout.buckets)
             yield from self._bucket(files, held.get(int(inner)), int(inner), rows, deletes)
         elif inner:
-            yield from self._routed(files, inner, rows, deletes)
+            for work in self._routed(files, inner, rows, deletes):
+                yield replace(work, repeated=repeated)
         else:
             yield from plan_lookup(spec, files, rows, deletes)
 
@@ -122,7 +126,7 @@ class Planner:
             positions = None if positions.null_count else positions
         if rows is None and piece is None:
             return
-        new = positions is not None and pc.all(pc.less(positions, 0)).as_py()
+        new = positions is not None and pc.all(pc.equal(positions, -1)).as_py()
         yield GroupWork(
             FileGroupId(files.partition, file_id),
             piece,
@@ -132,6 +136,13 @@ class Planner:
             positions=positions,
             partition_known=files.has_metadata,
         )
+
+
+def _repeated(rows: pa.Table) -> bool:
+    """Whether an engine found several rows of some key in the base file of a group."""
+    if ROUTE_POSITION not in rows.schema.names:
+        return False
+    return bool(pc.any(pc.equal(rows.column(ROUTE_POSITION), SEVERAL)).as_py())
 
 
 def apart(

@@ -96,6 +96,7 @@ class GroupWork:
     keys to delete whatever is stored. ``insert_only`` says that no row of ``rows`` is in the
     slice already, or that it may be in it twice: rows are added, none is replaced. ``positions``
     are the places of the rows in the slice's base file where they are known (-1: not in it).
+    ``repeated`` says that the base file holds several rows of some of the keys.
     ``partition_known`` says that the partition's folder has Hudi's metadata file already.
     """
 
@@ -106,6 +107,7 @@ class GroupWork:
     insert_only: bool = False
     positions: pa.Array | None = None
     partition_known: bool = False
+    repeated: bool = False
 
     @property
     def size(self) -> int:

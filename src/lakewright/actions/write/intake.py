@@ -83,11 +83,14 @@ def take_in(
     limit = WriteSettings.of(write_options(state, request)).driver_bytes
     if request.operation is Operation.DELETE:
         schema = _known(state, stored)
-        _require_key(state, columns)
+        # Prepared rows carry the record key and the partition path that are stored.
+        if not request.prepared:
+            _require_key(state, columns)
         few = executor.few(rows, limit)
         if few is not None:
             return Intake(schema, deletes=_keys_of(state, few, schema, request))
-        _require_partition(state, columns)
+        if not request.prepared:
+            _require_partition(state, columns)
         return Intake(schema, many=rows)
     if not request.prepared:
         _require_columns(state, columns)
@@ -208,7 +211,8 @@ def _require_partition(state: TableState, columns: Struct) -> None:
     if missing := _missing_partition(state, columns):
         raise Invalid(
             f"so many keys cannot be looked for without their partition: {', '.join(missing)}.",
-            next_step="Give the partition columns beside the key columns.",
+            next_step="Give the partition columns beside the key columns, or a Spark DataFrame, "
+            "which Spark joins with the stored keys.",
             columns=missing,
         )
 

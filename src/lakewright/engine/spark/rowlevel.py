@@ -6,10 +6,13 @@ moves to another partition is both, and is doubled.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions
 
+from lakewright.actions.rowlevel.arrow import IDENTITY
 from lakewright.actions.rowlevel.clauses import Act
 from lakewright.actions.rowlevel.merge import refuse_twice
 from lakewright.actions.rowlevel.names import source_name, target_name
@@ -232,3 +235,17 @@ def _known(plan: MergePlan, source: "DataFrame") -> dict[int, Known]:
         else:
             found[place] = Known((told[f"min{place}"], told[f"max{place}"]), ends=True)
     return found
+
+
+def located(frame: "DataFrame", scan: ScanPlan, names: Sequence[str]) -> "DataFrame":
+    """Return record keys and partition paths of the rows of a scan whose keys a frame names.
+
+    ``names`` are the key columns, which the scan reads beside both.
+    """
+    stored = to_spark(scan, frame.sparkSession)
+    types = {field.name: field.dataType for field in stored.schema.fields}
+    columns = [functions.col(_quoted(name)).cast(types[name]) for name in names]
+    wanted = frame.select(*(column.alias(f"wanted_{i}") for i, column in enumerate(columns)))
+    # A null is part of a key where others are beside it.
+    same = [stored[n].eqNullSafe(wanted[f"wanted_{i}"]) for i, n in enumerate(names)]
+    return stored.join(wanted, reduce(and_, same), "left_semi").select(*IDENTITY)

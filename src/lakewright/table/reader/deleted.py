@@ -28,8 +28,8 @@ def deleted_by_logs(
 ) -> Deleted:
     """Say which keys, each at its row of the base file, the logs of a slice deleted.
 
-    In doubt are keys of which an ordering value decides, and all where records are merged
-    column by column.
+    In doubt are keys of which an ordering value decides, those without one row in the base file
+    (-1 and below), and all where records are merged column by column.
     """
     nothing = np.zeros(len(keys), dtype=bool)
     policy = source.policy
@@ -44,11 +44,11 @@ def deleted_by_logs(
     gone = winners.keys.filter(pa.array(winners.deleted))
     found = pc.index_in(pa.array(positions) if by_position else keys, value_set=gone)
     dead = np.asarray(found.is_valid(), dtype=bool)
-    if not winners.ordering:
-        return Deleted(dead, nothing)
-    hard = winners.hard[winners.deleted]
-    doubtful = dead.copy()
-    doubtful[dead] = ~hard[found.drop_null().to_numpy()]
+    # A delete takes the first row of a key that the base file holds more than once.
+    doubtful = positions < 0
+    if winners.ordering:
+        hard = winners.hard[winners.deleted]
+        doubtful[dead] |= ~hard[found.drop_null().to_numpy()]
     return Deleted(dead, doubtful)
 
 
