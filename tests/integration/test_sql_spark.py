@@ -175,5 +175,6 @@ def test_over_connect(tmp_path: Path, spark: Any) -> None:
     assert json.loads(done.stdout.splitlines()[-1]) == [
         ["a", 11, "moved"],
         ["c", 3, "y"],
+        ["it's ${x}", None, "q"],
         ["n", 7, "x"],
     ]

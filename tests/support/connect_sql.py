@@ -19,6 +19,14 @@ STATEMENTS = (
     "UPDATE t SET n = n + 10, p = 'moved' WHERE id = 'a'",
     "MERGE INTO t USING (SELECT 'b' AS id, 0 AS n, 'x' AS p UNION ALL SELECT 'n', 7, 'x') AS s "
     "ON t.id = s.id WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *",
+    "INSERT INTO t VALUES ('it''s ${x}', NULL, 'q'), ('its ', 1, 'q')",
+    "DELETE FROM t WHERE id = 'its '; SELECT 1",
+)
+#: Scripts that are refused before anything of them runs.
+MISTAKES = (
+    "DELETE FROM t; SELEKT 1",
+    "DELETE FROM t; SELECT * FORM t WHERE",
+    "DELETE FROM t; CREATE",
 )
 
 
@@ -36,6 +44,12 @@ def main(place: str) -> None:
     lake = lw.connect(place, spark=spark)
     for statement in STATEMENTS:
         lake.sql(statement)
+    for script in MISTAKES:
+        try:
+            lake.sql(script)
+        except lw.LakewrightError:
+            continue
+        raise AssertionError(script)
     answer = lake.sql("SELECT id, n, t.p FROM t WHERE id <> '{}' ORDER BY id")
     lake.sql("DELETE FROM t WHERE id = 'c'")  # the answer keeps to what was there when it was asked
     print(json.dumps([list(row) for row in answer.collect()]))  # noqa: T201

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lakewright.interfaces.cli import main
+from lakewright.model.errors import Invalid
 from lakewright.model.version import VERSION
 
 
@@ -149,3 +150,12 @@ def test_the_log_can_be_json(orders: str, capsys: pytest.CaptureFixture[str]) ->
     logging.getLogger("lakewright.test").info("hello %s", "you", extra={"facts": {"n": 1}})
     line = json.loads(capsys.readouterr().err)
     assert (line["message"], line["n"], line["level"]) == ("hello you", 1, "INFO")
+
+
+def test_a_script_that_is_no_text(tmp_path: Path) -> None:
+    script = tmp_path / "nightly.sql"
+    script.write_bytes(b"SELECT '\xff\xfe'")
+    for given, told in ((script, "is not UTF-8 text: byte 0xff at 8"), (tmp_path, "cannot read")):
+        arguments = ["sql", "--lake", str(tmp_path), "--file", str(given)]
+        result = CliRunner().invoke(main.app, arguments)
+        assert isinstance(result.exception, Invalid) and told in str(result.exception)

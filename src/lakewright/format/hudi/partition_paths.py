@@ -89,11 +89,11 @@ def partition_segment(
     elif config.url_encode:
         text = escape_segment(text)
     segment = f"{field.name}={text}" if config.hive_style else text
-    _check_segment(segment, text, field.name)
+    _check_segment(segment, text, field.name, encoded=config.url_encode)
     return segment
 
 
-def _check_segment(segment: str, text: str, column: str) -> None:
+def _check_segment(segment: str, text: str, column: str, *, encoded: bool) -> None:
     for name in segment.split("/"):
         why = _fault(name)
         # Where the folder is called column=.., only other software would climb up by it.
@@ -102,8 +102,10 @@ def _check_segment(segment: str, text: str, column: str) -> None:
         if why is not None:
             raise Invalid(
                 f"{text!r} cannot be part of a partition path: it {why}.",
-                next_step=f"Change the values of {column!r}, or create the table with url "
-                "encoding, which escapes all but dots.",
+                next_step=f"Change the values of {column!r}."
+                if encoded
+                else f"Change the values of {column!r}, or create the table with url encoding, "
+                "which escapes all but dots.",
                 column=column,
                 value=text,
             )

@@ -44,12 +44,21 @@ def _script(text: str | None, file: str | None) -> str:
         )
     if text is not None:
         return text
-    if file == "-":
-        return sys.stdin.read()
     try:
-        return Path(str(file)).read_text(encoding="utf-8")
+        return sys.stdin.read() if file == "-" else Path(str(file)).read_text(encoding="utf-8")
     except FileNotFoundError as cause:
         raise NotFound(f"no file {file}.", next_step="Give the path of a file.") from cause
+    except UnicodeDecodeError as cause:
+        name = "standard input" if file == "-" else file
+        raise Invalid(
+            f"{name} is not UTF-8 text: byte {cause.object[cause.start]:#04x} at {cause.start}.",
+            next_step="Save it as UTF-8.",
+            file=name,
+        ) from cause
+    except OSError as cause:
+        raise Invalid(
+            f"cannot read {file}: {cause.strerror}.", next_step="Give the path of a file."
+        ) from cause
 
 
 def _rows(answer: pa.Table) -> Iterator[dict[str, object]]:

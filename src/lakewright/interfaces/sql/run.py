@@ -118,14 +118,19 @@ def _own(lake: "Lake", statement: Statement) -> pa.Table:
         case AlterTable():
             return _alter(lake, statement)
         case DropTable(name, if_exists, purge):
+            gone = if_exists and not _is_table(lake, name)
             lake.drop_table(name, cascade=purge, if_exists=if_exists)
+            if gone:
+                return done(f"there is no table {name}")
             return done(f"table {name} dropped{' with its files' if purge else ''}")
         case CreateDatabase(name, if_not_exists):
+            there = if_not_exists and name in lake.databases()
             lake.create_database(name, if_not_exists=if_not_exists)
-            return done(f"database {name} created")
+            return done(f"database {name} {'is there already' if there else 'created'}")
         case DropDatabase(name, if_exists, cascade):
+            gone = if_exists and name not in lake.databases()
             lake.drop_database(name, if_exists=if_exists, cascade=cascade)
-            return done(f"database {name} dropped")
+            return done(f"there is no database {name}" if gone else f"database {name} dropped")
         case Describe():
             return describe(lake, statement)
         case Show():
@@ -143,8 +148,9 @@ def _create_table(lake: "Lake", statement: CreateTable) -> pa.Table:
         if statement.columns is None:
             return _register(lake, statement)
         arguments = create_arguments(statement, statement.columns)
+        there = statement.if_not_exists and _is_table(lake, statement.name)
         lake.create_table(statement.name, if_not_exists=statement.if_not_exists, **arguments)
-        return done(f"table {statement.name} created")
+        return done(f"table {statement.name} {'is there already' if there else 'created'}")
     if _exists(lake, statement):
         return done(f"table {statement.name} is there already")
     rows = run_query(lake, statement.query, stored=True)
@@ -180,9 +186,12 @@ def _register(lake: "Lake", statement: CreateTable) -> pa.Table:
     return done(f"table {statement.name} is at {statement.location}")
 
 
+def _is_table(lake: "Lake", name: str) -> bool:
+    return (name if "." in name else f"default.{name}") in lake.tables()
+
+
 def _exists(lake: "Lake", statement: CreateTable) -> bool:
-    full = statement.name if "." in statement.name else f"default.{statement.name}"
-    if full not in lake.tables():
+    if not _is_table(lake, statement.name):
         return False
     if not statement.if_not_exists:
         raise AlreadyExists(

@@ -162,6 +162,14 @@ def place_of(text: str, offset: int) -> str:
 def unknown_statement(statement: Piece) -> Invalid:
     """Return the error for a statement that nothing here knows."""
     verb = statement.word(0)
+    if verb in _VERBS:
+        what = " ".join(word for word in statement.words(2) if word)
+        return Invalid(
+            f"{what} is not known here: {statement.text[:80]}",
+            next_step="SQL of a lake creates, alters and drops tables and databases; whatever else "
+            "Spark knows needs a session: lakewright.connect(place, spark=spark).",
+            sql=statement.text,
+        )
     near = get_close_matches(verb, _VERBS, n=2)
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
     return Invalid(

@@ -10,7 +10,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lakewright.model.dialect import LakeSql
 from lakewright.model.errors import InvalidExpression
-from lakewright.model.expression.functions import check_arity, function_named
+from lakewright.model.expression.functions import FUNCTIONS, check_arity, function_named
 from lakewright.model.expression.nodes import (
     And,
     Arithmetic,
@@ -81,8 +81,9 @@ def _reason(error: SqlglotError) -> str:
 def _refused(tree: Sql, what: str | None = None) -> InvalidExpression:
     text = tree.sql(dialect="spark")
     return InvalidExpression(
-        f"{what or type(tree).__name__} cannot stand in a filter: {text}.",
-        next_step="Filters compare the columns of one row with constants and each other.",
+        f"{what or type(tree).__name__} cannot stand in an expression over one row: {text}.",
+        next_step="Compare and compute with columns of the row and constants. Known functions: "
+        f"{', '.join(sorted(FUNCTIONS))}.",
         construct=type(tree).__name__,
         sql=text,
     )
