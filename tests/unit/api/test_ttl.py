@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import lakewright as lw
+from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.records import PlanState
 from lakewright.lifecycle.ttl.statistics_store import STATISTICS_FOLDER
-from lakewright.model.errors import Conflict, Invalid, NotFound
+from lakewright.model.errors import Conflict, Invalid, InvalidOption, NotFound
 from lakewright.model.services import Outcome, Service
 from support.retention import day, held, instant, partition, row, users_table
 
@@ -334,3 +335,73 @@ def test_partitions_can_be_dropped_by_plan_alone(table: lw.Table) -> None:
     assert len(held(table)) == 23
     with pytest.raises(NotFound, match="There is no plan"):
         table.plan("ttl-20260101T000000000-0000")
+
+
+def test_strict_refuses_what_waits_for_a_service(tmp_path: Path) -> None:
+    table = lw.create_table(
+        tmp_path / "t",
+        schema="id string, v int, d string",
+        key="id",
+        partition_by=["d"],
+        type="MERGE_ON_READ",
+    )
+    for number, letter in enumerate("abab"):
+        table.upsert([{"id": letter, "v": number, "d": letter}], instant=instant(number))
+    table.schedule_compaction(partitions=["d=a"])
+    table.ttl.add("d=*/", "KEEP_BY_TIME", 3)
+    with pytest.raises(Conflict, match=r"left out of the plan.*'d=a': a compaction is planned"):
+        table.ttl.run(day(30), strict=True)
+    assert table.scan().count() == 2 and not list(table.plans())
+    plan = table.plan_delete_partitions(["d=a"])
+    assert plan.empty
+    with pytest.raises(Conflict, match="left out"):
+        plan.apply(strict=True)
+    ran = table.ttl.run(day(30))
+    assert ran.applied is not None and ran.applied.done == ("d=b",)
+    with pytest.raises(Conflict, match="left out"):
+        table.ttl.run(day(30), strict=True)
+    assert [record.state for record in table.plans()] == [PlanState.APPLIED]
+
+
+def test_strict_lets_the_most_of_one_run_go(table: lw.Table) -> None:
+    table.ttl.add("/", "KEEP_BY_TIME", 1)
+    most = {"hoodie.partition.ttl.strategy.max.delete.partitions": "3"}
+    ran = table.ttl.run(strict=True, options=most)
+    assert ran.applied is not None and len(ran.applied.done) == 3
+    assert ran.plan.skipped[-1].rest and Plan.from_json(ran.plan.to_json()) == ran.plan
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("lakewright.undo.window", "abc"),
+        ("lakewright.undo.savepoint", "maybe"),
+        ("lakewright.plans.retention", "-1"),
+        ("hoodie.cleaner.policy", "NEVER"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_kept(
+    table: lw.Table, key: str, value: str
+) -> None:
+    table.ttl.add("/", "KEEP_BY_TIME", 1)
+    wrong = {key: value}
+    before = sorted(Path(table.path, ".hoodie").rglob("*"))
+    attempts: list[Callable[[], object]] = [
+        lambda: table.ttl.run(options=wrong),
+        lambda: table.ttl.plan(options=wrong),
+        lambda: table.plan_delete_partitions([partition(1, 0)], options=wrong),
+        lambda: table.plan_orphans(options=wrong),
+    ]
+    for attempt in attempts:
+        with pytest.raises(InvalidOption, match=key):
+            attempt()
+    assert sorted(Path(table.path, ".hoodie").rglob("*")) == before
+    plan = table.ttl.plan()
+    again = table.plan(plan.id, options=wrong)
+    with pytest.raises(InvalidOption, match=key):
+        again.apply()
+    assert plan.state is PlanState.PLANNED
+    plan.apply()
+    with pytest.raises(InvalidOption, match=key):
+        again.undo()
+    assert plan.state is PlanState.APPLIED

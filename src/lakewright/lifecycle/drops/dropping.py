@@ -31,7 +31,14 @@ from lakewright.lifecycle.drops.planning import DELETE_PARTITIONS, EMPTY, MARK
 from lakewright.lifecycle.drops.undoing import notes_on_undo, undo_drop, why_not_back
 from lakewright.lifecycle.plans.kinds import ATTEMPT_ENTRY, PLAN_ENTRY, Run
 from lakewright.lifecycle.plans.options import UNDO_WINDOW
-from lakewright.lifecycle.plans.plan import Plan, PlanItem, Skipped, moment_of, skipped_of
+from lakewright.lifecycle.plans.plan import (
+    Plan,
+    PlanItem,
+    Skipped,
+    moment_of,
+    skipped_json,
+    skipped_of,
+)
 from lakewright.lifecycle.plans.records import Applied, Undone
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.model.errors import AlreadyExists, Conflict, LakewrightError
@@ -71,6 +78,13 @@ class DropKind:
     def changed(self, plan: Plan, state: TableState) -> tuple[str, ...]:
         """Say what else has changed since the plan was made."""
         return self.looks(plan, state)
+
+    def left_out(self, plan: Plan) -> tuple[Skipped, ...]:
+        """Return the partitions that wait for a service, or are in doubt.
+
+        Those that hold no rows are none of them, nor is what goes beyond the most of one run.
+        """
+        return tuple(one for one in plan.skipped if not one.rest and one.reason != EMPTY)
 
     def apply(self, plan: Plan, run: Run) -> Applied:
         """Drop the partitions of the plan that are as they were, in one commit."""
@@ -240,7 +254,7 @@ class _Dropping:
         self._pin(gone)
         body = {
             "until": self._until.isoformat(),
-            "skipped": [{"target": one.target, "reason": one.reason} for one in self._skipped],
+            "skipped": [skipped_json(one) for one in self._skipped],
             "partitions": to_json(gone),
         }
         self._run.store.prepare(self._plan.id, self._run.attempt, body)
