@@ -11,9 +11,12 @@ import pytest
 import lakewright as lw
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.records import PlanState
+from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.lifecycle.ttl.statistics_store import STATISTICS_FOLDER
 from lakewright.model.errors import Conflict, Invalid, InvalidOption, NotFound
+from lakewright.model.instant import instant_time
 from lakewright.model.services import Outcome, Service
+from lakewright.storage.open import open_storage
 from support.retention import day, held, instant, partition, row, users_table
 
 #: Three users; the third wrote on one day.
@@ -277,14 +280,68 @@ def test_creation_counts_from_the_first_write(tmp_path: Path) -> None:
     assert table.ttl.explain(partition(1, 1)).expires_at == day(11)
 
 
-def test_what_an_undo_brought_back_is_as_old_as_it_was(tmp_path: Path) -> None:
+KINDS = [
+    ("/", "KEEP_BY_TIME", 3, 3),
+    ("/", "KEEP_BY_CREATION_TIME", 3, 3),
+    ("user_id=*/", "KEEP_BY_EVENT_TIME", 3, 3),
+    ("user_id=1/", "KEEP_BY_COUNT", 1, 7),
+    ("user_id=1/", "KEEP_BY_SIZE", 1, 7),
+]
+
+
+@pytest.mark.parametrize(("spec", "kind", "value", "term"), KINDS)
+@pytest.mark.parametrize("written", [False, True])
+def test_what_an_undo_brought_back_stays_for_a_term(
+    tmp_path: Path, spec: str, kind: str, value: int, term: int, written: bool
+) -> None:
     table = users_table(tmp_path / "t", {1: [0, 1]})
-    table.ttl.add("/", "KEEP_BY_CREATION_TIME", 10)
+    table.ttl.add(spec, kind, value)
+    first = table.ttl.run().applied
+    assert first is not None and partition(1, 0) in first.done
+    if written:
+        table.upsert([row(1, 0, n=7)])
+    began = dt.datetime.now(dt.UTC)
+    undone = table.plan(first.plan).undo()
+    assert undone.how.startswith("by a commit" if written else "by a rollback")
+    before = everything(table)
+    assert table.ttl.run().applied is None
+    verdict = table.ttl.explain(partition(1, 0))
+    until = began + dt.timedelta(days=term)
+    assert verdict.expires_at is not None
+    assert until - dt.timedelta(seconds=1) <= verdict.expires_at <= until + dt.timedelta(minutes=5)
+    # Neither statistics that are gathered anew nor the forgetting of plans changes that.
+    table.ttl.statistics(rebuild=True)
+    PlanStore(open_storage(table.path)).delete(first.plan)
+    assert table.ttl.run().applied is None and everything(table) == before
+    assert table.ttl.verify_statistics() == ()
+    later = table.ttl.run(verdict.expires_at + dt.timedelta(minutes=5)).applied
+    assert later is not None and partition(1, 0) in later.done
+
+
+def test_an_undo_by_a_rollback_is_a_modification(tmp_path: Path) -> None:
+    table = users_table(tmp_path / "t", {1: [0, 1]})
+    table.ttl.statistics()
     plan = table.plan_delete_partitions([partition(1, 0)])
     plan.apply()
-    table.upsert([row(1, 1, n=1)])
-    plan.undo()
-    assert table.ttl.explain(partition(1, 0)).expires_at == day(10)
+    began = instant_time(dt.datetime.now(dt.UTC))
+    assert plan.undo().how == "by a rollback"
+    found = table.ttl.statistics().partitions
+    assert found[partition(1, 0)].last_modified >= began
+    assert found[partition(1, 1)].last_modified == instant(1)
+
+
+def test_a_plan_is_stale_when_an_undo_brought_its_partitions_back(table: lw.Table) -> None:
+    table.ttl.add("user_id=3/", "KEEP_BY_TIME", 5)
+    first, second = table.ttl.plan(), table.ttl.plan()
+    named = table.plan_delete_partitions([partition(3, 4)])
+    first.apply()
+    first.undo()
+    for stale in (second, named):
+        with pytest.raises(Conflict, match=r"an undo brought 'user_id=3/.*' back"):
+            stale.apply()
+        assert stale.state is PlanState.PLANNED
+    table.plan_delete_partitions([partition(3, 4)]).apply()
+    assert partition(3, 4) not in held(table)
 
 
 def test_inline_after_a_commit(tmp_path: Path) -> None:
