@@ -17,6 +17,7 @@ from lakewright.lifecycle.orphans.options import OLDER_THAN
 from lakewright.lifecycle.orphans.planning import plan_orphans
 from lakewright.lifecycle.plans.apply import (
     apply_plan,
+    check_plan,
     purge_plan,
     undo_notes,
     undo_plan,
@@ -121,12 +122,14 @@ class TablePlan(Shown):
         """Carry the plan out, and return what came of it.
 
         What has changed since it was made is skipped with the reason; with ``strict`` nothing is
-        done then. ``Conflict`` where the plan must be made anew, and says what changed. An
-        attempt that was cut off is finished.
+        done then, nor where the plan left something out. ``Conflict`` where the plan must be made
+        anew, and says what changed. An attempt that was cut off is finished.
         """
         with self._opened(self._options) as work:
+            kind = kind_of(self.plan)
+            check_plan(work, kind, self.plan, strict=strict)
             self._keep(work)
-            return apply_plan(work, kind_of(self.plan), self.id, strict=strict, by=user_name())
+            return apply_plan(work, kind, self.id, strict=strict, by=user_name())
 
     def why_not_undoable(self) -> str | None:
         """Say why it cannot be undone now; None where it can."""

@@ -107,6 +107,14 @@ def check_options(
         _check_text(key, value)
 
 
+def check_values(given: Mapping[str, str]) -> None:
+    """Refuse values that a known option does not allow, whoever is going to read it."""
+    for key, value in given.items():
+        option = _DECLARED.get(key)
+        if option is not None:
+            option.read({key: value})
+
+
 def check_properties(given: Iterable[str]) -> None:
     """Do as ``check_options`` for keys that are to be stored with a table."""
     _check_keys(

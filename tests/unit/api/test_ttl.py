@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 
 import lakewright as lw
+from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.records import PlanState
+from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.lifecycle.ttl.statistics_store import STATISTICS_FOLDER
-from lakewright.model.errors import Conflict, Invalid, NotFound
+from lakewright.model.errors import Conflict, Invalid, InvalidOption, NotFound
+from lakewright.model.instant import instant_time
 from lakewright.model.services import Outcome, Service
+from lakewright.storage.open import open_storage
 from support.retention import day, held, instant, partition, row, users_table
 
 #: Three users; the third wrote on one day.
@@ -276,14 +280,68 @@ def test_creation_counts_from_the_first_write(tmp_path: Path) -> None:
     assert table.ttl.explain(partition(1, 1)).expires_at == day(11)
 
 
-def test_what_an_undo_brought_back_is_as_old_as_it_was(tmp_path: Path) -> None:
+KINDS = [
+    ("/", "KEEP_BY_TIME", 3, 3),
+    ("/", "KEEP_BY_CREATION_TIME", 3, 3),
+    ("user_id=*/", "KEEP_BY_EVENT_TIME", 3, 3),
+    ("user_id=1/", "KEEP_BY_COUNT", 1, 7),
+    ("user_id=1/", "KEEP_BY_SIZE", 1, 7),
+]
+
+
+@pytest.mark.parametrize(("spec", "kind", "value", "term"), KINDS)
+@pytest.mark.parametrize("written", [False, True])
+def test_what_an_undo_brought_back_stays_for_a_term(
+    tmp_path: Path, spec: str, kind: str, value: int, term: int, written: bool
+) -> None:
     table = users_table(tmp_path / "t", {1: [0, 1]})
-    table.ttl.add("/", "KEEP_BY_CREATION_TIME", 10)
+    table.ttl.add(spec, kind, value)
+    first = table.ttl.run().applied
+    assert first is not None and partition(1, 0) in first.done
+    if written:
+        table.upsert([row(1, 0, n=7)])
+    began = dt.datetime.now(dt.UTC)
+    undone = table.plan(first.plan).undo()
+    assert undone.how.startswith("by a commit" if written else "by a rollback")
+    before = everything(table)
+    assert table.ttl.run().applied is None
+    verdict = table.ttl.explain(partition(1, 0))
+    until = began + dt.timedelta(days=term)
+    assert verdict.expires_at is not None
+    assert until - dt.timedelta(seconds=1) <= verdict.expires_at <= until + dt.timedelta(minutes=5)
+    # Neither statistics that are gathered anew nor the forgetting of plans changes that.
+    table.ttl.statistics(rebuild=True)
+    PlanStore(open_storage(table.path)).delete(first.plan)
+    assert table.ttl.run().applied is None and everything(table) == before
+    assert table.ttl.verify_statistics() == ()
+    later = table.ttl.run(verdict.expires_at + dt.timedelta(minutes=5)).applied
+    assert later is not None and partition(1, 0) in later.done
+
+
+def test_an_undo_by_a_rollback_is_a_modification(tmp_path: Path) -> None:
+    table = users_table(tmp_path / "t", {1: [0, 1]})
+    table.ttl.statistics()
     plan = table.plan_delete_partitions([partition(1, 0)])
     plan.apply()
-    table.upsert([row(1, 1, n=1)])
-    plan.undo()
-    assert table.ttl.explain(partition(1, 0)).expires_at == day(10)
+    began = instant_time(dt.datetime.now(dt.UTC))
+    assert plan.undo().how == "by a rollback"
+    found = table.ttl.statistics().partitions
+    assert found[partition(1, 0)].last_modified >= began
+    assert found[partition(1, 1)].last_modified == instant(1)
+
+
+def test_a_plan_is_stale_when_an_undo_brought_its_partitions_back(table: lw.Table) -> None:
+    table.ttl.add("user_id=3/", "KEEP_BY_TIME", 5)
+    first, second = table.ttl.plan(), table.ttl.plan()
+    named = table.plan_delete_partitions([partition(3, 4)])
+    first.apply()
+    first.undo()
+    for stale in (second, named):
+        with pytest.raises(Conflict, match=r"an undo brought 'user_id=3/.*' back"):
+            stale.apply()
+        assert stale.state is PlanState.PLANNED
+    table.plan_delete_partitions([partition(3, 4)]).apply()
+    assert partition(3, 4) not in held(table)
 
 
 def test_inline_after_a_commit(tmp_path: Path) -> None:
@@ -334,3 +392,73 @@ def test_partitions_can_be_dropped_by_plan_alone(table: lw.Table) -> None:
     assert len(held(table)) == 23
     with pytest.raises(NotFound, match="There is no plan"):
         table.plan("ttl-20260101T000000000-0000")
+
+
+def test_strict_refuses_what_waits_for_a_service(tmp_path: Path) -> None:
+    table = lw.create_table(
+        tmp_path / "t",
+        schema="id string, v int, d string",
+        key="id",
+        partition_by=["d"],
+        type="MERGE_ON_READ",
+    )
+    for number, letter in enumerate("abab"):
+        table.upsert([{"id": letter, "v": number, "d": letter}], instant=instant(number))
+    table.schedule_compaction(partitions=["d=a"])
+    table.ttl.add("d=*/", "KEEP_BY_TIME", 3)
+    with pytest.raises(Conflict, match=r"left out of the plan.*'d=a': a compaction is planned"):
+        table.ttl.run(day(30), strict=True)
+    assert table.scan().count() == 2 and not list(table.plans())
+    plan = table.plan_delete_partitions(["d=a"])
+    assert plan.empty
+    with pytest.raises(Conflict, match="left out"):
+        plan.apply(strict=True)
+    ran = table.ttl.run(day(30))
+    assert ran.applied is not None and ran.applied.done == ("d=b",)
+    with pytest.raises(Conflict, match="left out"):
+        table.ttl.run(day(30), strict=True)
+    assert [record.state for record in table.plans()] == [PlanState.APPLIED]
+
+
+def test_strict_lets_the_most_of_one_run_go(table: lw.Table) -> None:
+    table.ttl.add("/", "KEEP_BY_TIME", 1)
+    most = {"hoodie.partition.ttl.strategy.max.delete.partitions": "3"}
+    ran = table.ttl.run(strict=True, options=most)
+    assert ran.applied is not None and len(ran.applied.done) == 3
+    assert ran.plan.skipped[-1].rest and Plan.from_json(ran.plan.to_json()) == ran.plan
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("lakewright.undo.window", "abc"),
+        ("lakewright.undo.savepoint", "maybe"),
+        ("lakewright.plans.retention", "-1"),
+        ("hoodie.cleaner.policy", "NEVER"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_kept(
+    table: lw.Table, key: str, value: str
+) -> None:
+    table.ttl.add("/", "KEEP_BY_TIME", 1)
+    wrong = {key: value}
+    before = sorted(Path(table.path, ".hoodie").rglob("*"))
+    attempts: list[Callable[[], object]] = [
+        lambda: table.ttl.run(options=wrong),
+        lambda: table.ttl.plan(options=wrong),
+        lambda: table.plan_delete_partitions([partition(1, 0)], options=wrong),
+        lambda: table.plan_orphans(options=wrong),
+    ]
+    for attempt in attempts:
+        with pytest.raises(InvalidOption, match=key):
+            attempt()
+    assert sorted(Path(table.path, ".hoodie").rglob("*")) == before
+    plan = table.ttl.plan()
+    again = table.plan(plan.id, options=wrong)
+    with pytest.raises(InvalidOption, match=key):
+        again.apply()
+    assert plan.state is PlanState.PLANNED
+    plan.apply()
+    with pytest.raises(InvalidOption, match=key):
+        again.undo()
+    assert plan.state is PlanState.APPLIED

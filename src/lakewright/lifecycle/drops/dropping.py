@@ -28,10 +28,18 @@ from lakewright.lifecycle.drops.held import (
 )
 from lakewright.lifecycle.drops.holding import hold, release, wants_savepoint
 from lakewright.lifecycle.drops.planning import DELETE_PARTITIONS, EMPTY, MARK
+from lakewright.lifecycle.drops.restored import restored_partitions
 from lakewright.lifecycle.drops.undoing import notes_on_undo, undo_drop, why_not_back
 from lakewright.lifecycle.plans.kinds import ATTEMPT_ENTRY, PLAN_ENTRY, Run
 from lakewright.lifecycle.plans.options import UNDO_WINDOW
-from lakewright.lifecycle.plans.plan import Plan, PlanItem, Skipped, moment_of, skipped_of
+from lakewright.lifecycle.plans.plan import (
+    Plan,
+    PlanItem,
+    Skipped,
+    moment_of,
+    skipped_json,
+    skipped_of,
+)
 from lakewright.lifecycle.plans.records import Applied, Undone
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.model.errors import AlreadyExists, Conflict, LakewrightError
@@ -69,8 +77,15 @@ class DropKind:
     looks: Changed = _nothing_else
 
     def changed(self, plan: Plan, state: TableState) -> tuple[str, ...]:
-        """Say what else has changed since the plan was made."""
-        return self.looks(plan, state)
+        """Say what else has changed since the plan was made, and what an undo brought back."""
+        return (*_brought_back(plan, state), *self.looks(plan, state))
+
+    def left_out(self, plan: Plan) -> tuple[Skipped, ...]:
+        """Return the partitions that wait for a service, or are in doubt.
+
+        Those that hold no rows are none of them, nor is what goes beyond the most of one run.
+        """
+        return tuple(one for one in plan.skipped if not one.rest and one.reason != EMPTY)
 
     def apply(self, plan: Plan, run: Run) -> Applied:
         """Drop the partitions of the plan that are as they were, in one commit."""
@@ -125,6 +140,20 @@ class DropKind:
         undone = undo_drop(plan, applied, run, pin=_pin_id(plan, applied.attempt))
         release(run.work, plan.id)
         return undone
+
+
+def _brought_back(plan: Plan, state: TableState) -> tuple[str, ...]:
+    """Name partitions that came back since a plan was made: somebody wants them, as it seems."""
+    restored = restored_partitions(state.storage)
+    back = [
+        (item.target, restored[item.target])
+        for item in plan.items
+        if item.target in restored and restored[item.target] >= plan.created_at
+    ]
+    return tuple(
+        f"an undo brought {path!r} back {str(at)[:19]} UTC, after it was made"
+        for path, at in back[:3]
+    )
 
 
 def commit_of(plan: Plan, view: TimelineView) -> tuple[Instant, int] | None:
@@ -240,7 +269,7 @@ class _Dropping:
         self._pin(gone)
         body = {
             "until": self._until.isoformat(),
-            "skipped": [{"target": one.target, "reason": one.reason} for one in self._skipped],
+            "skipped": [skipped_json(one) for one in self._skipped],
             "partitions": to_json(gone),
         }
         self._run.store.prepare(self._plan.id, self._run.attempt, body)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.drops.held import mark_of, planned_services, slices_of
+from lakewright.lifecycle.plans.options import check_wishes
 from lakewright.lifecycle.plans.plan import Plan, PlanBase, PlanItem, Skipped, new_plan_id
 from lakewright.model.files import FileSlice
 
@@ -36,6 +37,7 @@ def plan_drop(
     listed them; otherwise the table is looked at anew.
     """
     state = work.state if held is not None else work.state.refresh()
+    check_wishes(work.options, state.config.properties)
     now = datetime.now(UTC)
     busy = planned_services(state.timeline)
     found = slices_of(state, list(reasons)) if held is None else held

@@ -13,6 +13,7 @@ from lakewright.actions.partitions.returning import Gone, bring_back, written_si
 from lakewright.actions.services.rolling_back import rollback
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.drops.held import cleaned, gone_of, names_of, sized
+from lakewright.lifecycle.drops.restored import note_restored
 from lakewright.lifecycle.plans.kinds import UNDO_ENTRY, Run
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.records import Applied, Undone, untold_text
@@ -80,6 +81,7 @@ def undo_drop(plan: Plan, applied: Applied, run: Run, pin: str) -> Undone:
     own = f"{plan.id}-undo-{run.attempt}"
     storage = run.work.state.storage
     _pin(storage, own, plan, gone, run)
+    note_restored(storage, plan.id, run.attempt, run.now, (one.partition for one in gone))
     undone = _Undoing(plan, applied, run, sized(storage, gone)).undo()
     earlier = [f"{plan.id}-undo-{number}" for number in range(1, run.attempt)]
     try:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.orphans.claims import Claims, Orphan
 from lakewright.lifecycle.orphans.options import LEAST_AGE, MAX_FILES, OLDER_THAN
-from lakewright.lifecycle.plans.options import QUARANTINE, span_text
+from lakewright.lifecycle.plans.options import QUARANTINE, check_wishes, span_text
 from lakewright.lifecycle.plans.plan import Plan, PlanBase, PlanItem, Skipped, new_plan_id
 from lakewright.model.errors import Invalid
 from lakewright.model.files import BaseFile, LogFile
@@ -43,6 +43,7 @@ def plan_orphans(
     most ``lakewright.orphans.max-files`` of them. With ``purge`` the plan deletes them at once,
     and cannot be undone.
     """
+    check_wishes(work.options, work.state.config.properties)
     age = OLDER_THAN.read(work.options) if older_than is None else older_than
     if age < LEAST_AGE:
         raise Invalid(

@@ -56,6 +56,10 @@ class OrphanKind:
         """Nothing makes a plan stale as a whole: each file is looked at again by itself."""
         return ()
 
+    def left_out(self, plan: Plan) -> tuple[Skipped, ...]:
+        """Return nothing: what is no orphan yet was not asked for."""
+        return ()
+
     def apply(self, plan: Plan, run: Run) -> Applied:
         """Put the files of the plan aside that are still orphans, or delete them."""
         again = _Again(plan, run.work.state.refresh())

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.plans.kinds import Kind, Run
+from lakewright.lifecycle.plans.options import check_wishes
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.quarantine import Quarantined, overdue, purge
 from lakewright.lifecycle.plans.records import Applied, PlanRun, PlanState, Undone
@@ -51,6 +52,7 @@ def apply_plan(
     """
     store = PlanStore(work.state.storage)
     plan = _of_kind(store, kind, id)
+    check_plan(work, kind, plan)
     with _held(work, id):
         standing = store.standing(id)
         _check_unapplied(store, id, standing.state)
@@ -70,6 +72,7 @@ def apply_plan(
                 plan=id,
                 changed=list(changed),
             )
+        check_plan(work, kind, plan, strict=strict)
         number = store.begin(id, "applying", by, datetime.now(UTC))
         run = Run(work, store, number, by, strict)
         applied = _noted(store, id, run, "applying", lambda: kind.apply(plan, run))
@@ -81,6 +84,21 @@ def apply_plan(
     return applied
 
 
+def check_plan(work: Servicing, kind: Kind, plan: Plan, *, strict: bool = False) -> None:
+    """Refuse a plan before anything of it is kept or done: wrong options, and with ``strict`` a
+    plan that leaves out a part of what it was made for."""
+    check_wishes({**work.options, **plan.options}, work.state.config.properties)
+    left = kind.left_out(plan) if strict else ()
+    if left:
+        raise Conflict(
+            f"{len(left)} of {len(left) + len(plan.items)} are left out of the plan {plan.id}, "
+            f"the first is {left[0].target!r}: {left[0].reason}.",
+            next_step="Nothing was changed; do it without strict, or plan again later.",
+            plan=plan.id,
+            target=left[0].target,
+        )
+
+
 def undo_plan(work: Servicing, kind: Kind, id: str, *, by: str = "") -> Undone:
     """Undo what a plan did, and return how.
 
@@ -89,6 +107,7 @@ def undo_plan(work: Servicing, kind: Kind, id: str, *, by: str = "") -> Undone:
     """
     store = PlanStore(work.state.storage)
     plan = _of_kind(store, kind, id)
+    check_wishes(work.options, work.state.config.properties)
     with _held(work, id):
         applied = _finished(store, kind, plan, _fresh(work), by)
         if store.undone(id) is not None:

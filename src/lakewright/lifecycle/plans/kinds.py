@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from lakewright.actions.services.servicing import Servicing
-from lakewright.lifecycle.plans.plan import Plan
+from lakewright.lifecycle.plans.plan import Plan, Skipped
 from lakewright.lifecycle.plans.records import Applied, Undone
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.table.state import TableState
@@ -49,6 +49,10 @@ class Kind(Protocol):
 
     def changed(self, plan: Plan, state: TableState) -> tuple[str, ...]:
         """Say what has changed since a plan was made, so that it must be made anew."""
+        ...
+
+    def left_out(self, plan: Plan) -> tuple[Skipped, ...]:
+        """Return what a plan left out though it was made for it: ``strict`` refuses it then."""
         ...
 
     def apply(self, plan: Plan, run: Run) -> Applied:

@@ -1,9 +1,10 @@
 """The options of plans: how long an undo is possible, and how long plans are kept."""
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 
-from lakewright.model.options import declare
+from lakewright.model.options import check_values, declare
 
 _SPAN = re.compile(r"([0-9]+)\s*(s|m|h|d)", re.ASCII)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -76,3 +77,14 @@ QUARANTINE = declare(
     since="0.1",
     allowed=_ALLOWED,
 )
+
+
+def check_wishes(options: Mapping[str, str], own: Mapping[str, str]) -> None:
+    """Refuse wrong values before anything is kept or changed.
+
+    Of ``options``, all that a call gave are looked at, and of the table's ``own`` properties,
+    which other software may read in its way, those that plans obey.
+    """
+    check_values({key: value for key, value in options.items() if own.get(key) != value})
+    for option in (UNDO_WINDOW, SAVEPOINT, RETENTION, QUARANTINE):
+        option.read(options)

@@ -47,10 +47,14 @@ class PlanItem:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What a plan, or a run of it, leaves out, and why."""
+    """What a plan, or a run of it, leaves out, and why.
+
+    ``rest`` says that it is no single thing, but what goes beyond the most that is done at once.
+    """
 
     target: str
     reason: str
+    rest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +185,7 @@ class Plan(Shown):
                 }
                 for item in self.items
             ],
-            "skipped": [{"target": one.target, "reason": one.reason} for one in self.skipped],
+            "skipped": [skipped_json(one) for one in self.skipped],
         }
         return json.dumps(value, ensure_ascii=False)
 
@@ -271,7 +275,15 @@ def _plan(value: Json) -> Plan:
 
 def skipped_of(value: Json) -> tuple[Skipped, ...]:
     """Read what was left out."""
-    return tuple(Skipped(_text(one["target"]), _text(one["reason"])) for one in value)
+    return tuple(
+        Skipped(_text(one["target"]), _text(one["reason"]), one.get("rest", False) is True)
+        for one in value
+    )
+
+
+def skipped_json(one: Skipped) -> dict[str, Json]:
+    """Return what was left out, for ``skipped_of`` to read."""
+    return {"target": one.target, "reason": one.reason, **({"rest": True} if one.rest else {})}
 
 
 def texts_of(value: Json) -> dict[str, str]:

@@ -14,6 +14,7 @@ from lakewright.lifecycle.plans.plan import (
     Skipped,
     decode,
     moment_of,
+    skipped_json,
     skipped_of,
     texts_of,
 )
@@ -83,7 +84,7 @@ class Applied(Shown):
             "by": self.by,
             "instant": self.instant,
             "done": list(self.done),
-            "skipped": [{"target": one.target, "reason": one.reason} for one in self.skipped],
+            "skipped": [skipped_json(one) for one in self.skipped],
             "undo_until": None if self.undo_until is None else self.undo_until.isoformat(),
             "attempt": self.attempt,
             "facts": dict(self.facts),

@@ -1,8 +1,7 @@
 """When partitions were made: by their metadata files, and later where they were dropped since.
 
 A partition that was dropped keeps its metadata file until it is cleaned. Rows that came to it since
-made it anew, so that the old time does not count for them. What an undo brought back is as old as
-it was.
+made it anew, so that the old time does not count for them, and so did the commit of an undo.
 """
 
 import logging
@@ -58,15 +57,10 @@ def _recorded(state: TableState, partition: str) -> str | None:
 
 def _count_drops(state: TableState, made: dict[str, str | None]) -> None:
     """Put in the time of the first write after the last drop, where a partition was dropped."""
-    recorded = dict(made)
     dropped: set[str] = set()
     for instant, body in state.timeline.commits(state.timeline.data()):
         if UNDO_ENTRY in body.extra:
-            for partition in body.write_stats:
-                if partition in made:
-                    made[partition] = recorded[partition]
-                    dropped.discard(partition)
-            continue
+            dropped.update(partition for partition in body.write_stats if partition in made)
         gone = _dropped_by(body) if changes_rows(body) else frozenset()
         for partition in written_partitions(body):
             if partition not in made:

@@ -5,12 +5,15 @@ zone where its path tells the time), and has expired once the clock stands *afte
 exactly N days it is kept. Of partitions that are counted or weighed below a parent, those with
 smaller values go first, in the order of the columns' types; nulls are the smallest, and a text
 that is no value of its column is the largest. Whatever cannot be read is kept, and says so.
+
+What an undo brought back is kept for a whole term from then on: for the days of its policy, and for
+the undo window where partitions are counted or weighed.
 """
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from lakewright.lifecycle.ttl.bound import (
@@ -30,6 +33,8 @@ _UNSURE = (
     "its path can be cut into the table's partition columns in more ways than one, since a value "
     "holds a / of its own"
 )
+
+_BACK = "brought back by an undo"
 
 #: Gives the instant that made a partition, None where nobody knows it any more.
 Created = Callable[[str], str | None]
@@ -88,6 +93,17 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
+class Restored:
+    """What undoes brought back: partitions with moments, and the undo window."""
+
+    at: Mapping[str, dt.datetime] = field(default_factory=dict)
+    window: dt.timedelta = dt.timedelta(0)
+
+
+_NOTHING = Restored()
+
+
+@dataclass(frozen=True, slots=True)
 class _Rank:
     """A partition among those below its parent, with its place in the list of verdicts."""
 
@@ -103,13 +119,14 @@ def judge(
     fields: Levels,
     now: dt.datetime,
     created: Created | None = None,
+    restored: Restored = _NOTHING,
 ) -> list[Verdict]:
     """Return a verdict for every partition, in the order given.
 
     ``created`` is asked for partitions that a policy KEEP_BY_CREATION_TIME governs, and for no
     others.
     """
-    return _Judge(policies, fields, _in_utc(now), created).all(stats)
+    return _Judge(policies, fields, _in_utc(now), created, restored).all(stats)
 
 
 def effect(
@@ -119,9 +136,10 @@ def effect(
     fields: Levels,
     now: dt.datetime,
     created: Created | None = None,
+    restored: Restored = _NOTHING,
 ) -> Effect:
     """Return what ``policy``, one of ``policies``, does to a table's partitions now."""
-    judging = _Judge(policies, fields, _in_utc(now), created)
+    judging = _Judge(policies, fields, _in_utc(now), created, restored)
     bound = bind(policy, fields)
     matches = governs = expires = 0
     for verdict in judging.all(stats):
@@ -181,10 +199,12 @@ class _Judge:
         levels: Levels,
         now: dt.datetime,
         created: Created | None,
+        restored: Restored,
     ) -> None:
         self._levels = levels
         self._now = now
         self._created = created
+        self._restored = restored
         bounds = [bind(policy, levels) for policy in policies]
         check_unambiguous(bounds)
         self._governance = Governance(bounds)
@@ -213,10 +233,10 @@ class _Judge:
                 family.append(rank)
                 verdicts.append(None)
             else:
-                verdicts.append(self._aged(stat, cut, bound))
+                verdicts.append(self._renewed(self._aged(stat, cut, bound)))
         for (head, _), family in families.items():
             for place, verdict in self._ranked(heads[head], family):
-                verdicts[place] = verdict
+                verdicts[place] = self._renewed(verdict)
         return [verdict for verdict in verdicts if verdict is not None]
 
     def keys(self, cut: list[str], depth: int) -> tuple[Key, ...]:
@@ -228,6 +248,22 @@ class _Judge:
                 known[text] = self._levels.levels[number].key(self._levels.decode(text))
             found.append(known[text])
         return tuple(found)
+
+    def _renewed(self, verdict: Verdict) -> Verdict:
+        """Keep what an undo brought back for a whole term from then on."""
+        at, policy = self._restored.at.get(verdict.partition), verdict.policy
+        goes = verdict.expires_at
+        if at is None or policy is None or (goes is None and not verdict.expired):
+            return verdict
+        if not policy.kind.ranks:
+            later = self._term(verdict.partition, policy, _BACK, at)
+            longer = goes is None or later.expires_at is None or later.expires_at > goes
+            return later if longer else verdict
+        until = at + self._restored.window
+        if self._now > until:
+            return verdict
+        told = f"{_BACK} {_shown(at)}, stays until {_shown(until)}; otherwise {verdict.reason}"
+        return Verdict(verdict.partition, policy, False, told, until)
 
     def _aged(self, stat: Stat, cut: list[str], bound: BoundPolicy) -> Verdict:
         if bound.event_time is not None:
@@ -252,6 +288,9 @@ class _Judge:
         if start is None:
             what = "nobody knows when" if instant is None else f"{instant!r} is no time"
             return Verdict(path, policy, False, f"it is not known when it was {verb}: {what}")
+        return self._term(path, policy, verb, start)
+
+    def _term(self, path: str, policy: TtlPolicy, verb: str, start: dt.datetime) -> Verdict:
         try:
             goes = start + dt.timedelta(days=policy.value)
         except OverflowError:

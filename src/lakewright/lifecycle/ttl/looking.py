@@ -7,9 +7,11 @@ from difflib import get_close_matches
 from operator import attrgetter
 
 from lakewright.actions.services.servicing import Servicing
+from lakewright.lifecycle.drops.restored import restored_partitions
+from lakewright.lifecycle.plans.options import UNDO_WINDOW
 from lakewright.lifecycle.ttl.bound import Governance, bind
 from lakewright.lifecycle.ttl.creation import creation_times
-from lakewright.lifecycle.ttl.expiry import Created, Effect, Verdict, effect, judge
+from lakewright.lifecycle.ttl.expiry import Created, Effect, Restored, Verdict, effect, judge
 from lakewright.lifecycle.ttl.levels import Levels
 from lakewright.lifecycle.ttl.options import DAYS, requested_policies
 from lakewright.lifecycle.ttl.partition_stat import PartitionStats
@@ -107,7 +109,9 @@ def look(
     clock = now or dt.datetime.now(dt.UTC)
     stats = gather(work.state, rebuild=rebuild, progress=work.progress)
     created = creations(work.state, stats, found.policies, found.levels)
-    verdicts = judge(stats.partitions.values(), found.policies, found.levels, clock, created)
+    verdicts = judge(
+        stats.partitions.values(), found.policies, found.levels, clock, created, restored(work)
+    )
     return Look(found, stats, verdicts, clock)
 
 
@@ -117,7 +121,15 @@ def effect_of(work: Servicing, policy: TtlPolicy, policies: Sequence[TtlPolicy])
     stats = gather(work.state, progress=work.progress)
     created = creations(work.state, stats, policies, levels)
     clock = dt.datetime.now(dt.UTC)
-    return effect(stats.partitions.values(), policies, policy, levels, clock, created)
+    return effect(
+        stats.partitions.values(), policies, policy, levels, clock, created, restored(work)
+    )
+
+
+def restored(work: Servicing) -> Restored:
+    """Return what undoes brought back."""
+    found = restored_partitions(work.state.storage)
+    return Restored(found, UNDO_WINDOW.read(work.options)) if found else Restored()
 
 
 def creations(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lakewright.actions.services.duties import Done, Duty
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.drops.holding import release_ended
-from lakewright.lifecycle.plans.apply import apply_plan, purge_overdue
+from lakewright.lifecycle.plans.apply import apply_plan, check_plan, purge_overdue
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.records import Applied
 from lakewright.lifecycle.plans.store import PlanStore
@@ -44,6 +44,7 @@ def run_ttl(
     ``strict`` refuses to drop anything where something that has expired would be skipped.
     """
     plan = plan_ttl(work, now=now, by=by)
+    check_plan(work, ttl_kind(), plan, strict=strict)
     if plan.empty:
         return TtlRun(plan, None)
     PlanStore(work.state.storage).save(plan)

@@ -7,6 +7,7 @@ and lists the partitions that they touched:
   sizes; those that changed rows are a modification, too.
 - a rollback: the partitions it cleared. Where the write had been counted, the last modification
   is looked up again.
+- the rollback by which partitions of a plan came back: a modification, as notes of it tell.
 - a restore, and the rollback of a replacement, which brings groups back that it does not name:
   everything is gathered anew.
 - cleaning, savepoints, indexing: nothing, since they leave the latest slices as they are.
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 
 from lakewright.actions.write.progress import Progress, Silence
 from lakewright.format.hudi.metadata.rollback import RollbackMetadata, RollbackPlan
+from lakewright.lifecycle.drops.restored import restored_instant, restored_partitions
 from lakewright.lifecycle.ttl.last_changes import changes_rows, last_changes, written_partitions
 from lakewright.lifecycle.ttl.partition_stat import Gathered, PartitionStat, PartitionStats
 from lakewright.lifecycle.ttl.statistics_store import StatisticsStore
@@ -316,6 +318,8 @@ def _refreshed(
             partitions=len(partitions),
         ),
     )
+    if news.undone:
+        _count_undoes(state, partitions)
     return _Refreshed(now.with_stats(partitions), changed=True)
 
 
@@ -342,8 +346,21 @@ def _listed(state: TableState, now: _Now, progress: Progress) -> Gathered:
         )
         for path, held in found.items()
     }
+    _count_undoes(state, partitions)
     log.info("partition statistics were gathered", extra=facts(partitions=len(partitions)))
     return now.with_stats(partitions)
+
+
+def _count_undoes(state: TableState, partitions: dict[str, PartitionStat]) -> None:
+    """Put in the time at which an undo brought partitions back, where that is the latest.
+
+    One that was a commit is on the timeline; a rollback leaves a note alone.
+    """
+    for path, at in restored_partitions(state.storage).items():
+        stat = partitions.get(path)
+        if stat is not None:
+            time = max(stat.last_modified, restored_instant(at, state.config.timezone))
+            partitions[path] = stat._replace(last_modified=time)
 
 
 def _folders(state: TableState) -> Iterator[Folder]:

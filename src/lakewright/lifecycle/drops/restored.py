@@ -1,0 +1,58 @@
+"""What undoes brought back, and when: a note for each, kept with the table.
+
+A rollback leaves the partitions as they were before the drop, so that nothing on the timeline tells
+when they came back, and commits are archived. Retention and older plans ask these notes. One is
+written before an undo begins: should that come to nothing, it says no more than that somebody
+wanted the partitions.
+"""
+
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime, tzinfo
+
+from lakewright.lifecycle.plans.plan import Json, decode, moment_of
+from lakewright.model.errors import AlreadyExists, NotFound
+from lakewright.model.instant import instant_time
+from lakewright.storage.port import Storage
+
+RESTORED_FOLDER = ".hoodie/.lakewright/restored"
+
+
+def note_restored(
+    storage: Storage, plan: str, attempt: int, at: datetime, partitions: Iterable[str]
+) -> None:
+    """Write down that an undo is about to bring partitions back."""
+    body = {"plan": plan, "at": at.isoformat(), "partitions": sorted(partitions)}
+    text = json.dumps(body, ensure_ascii=False).encode()
+    with suppress(AlreadyExists):
+        # Put there by a call of ours whose answer was lost.
+        storage.create(f"{RESTORED_FOLDER}/{plan}-{attempt}.json", text)
+
+
+def restored_partitions(storage: Storage) -> dict[str, datetime]:
+    """Return the partitions that undoes brought back, each with the moment of the last."""
+    found: dict[str, datetime] = {}
+    for file in storage.list(RESTORED_FOLDER, stats=False):
+        try:
+            data = storage.read(file.path)
+        except NotFound:
+            continue
+        at, partitions = decode(data, file.path, _read)
+        for partition in partitions:
+            found[partition] = max(found.get(partition, at), at)
+    return found
+
+
+def restored_instant(at: datetime, zone: tzinfo) -> str:
+    """Return the moment of an undo as an instant of a table whose times are those of a zone."""
+    offset = at.astimezone(zone).utcoffset()
+    assert offset is not None
+    return instant_time(at + offset)
+
+
+def _read(value: Json) -> tuple[datetime, list[str]]:
+    partitions = value["partitions"]
+    if not isinstance(partitions, list) or not all(isinstance(one, str) for one in partitions):
+        raise TypeError(f"{partitions!r} is no list of texts")
+    return moment_of(value["at"]), partitions
