@@ -213,11 +213,12 @@ def test_many_files_are_listed_without_a_job(
     assert int(seen[0]) > len(frame.inputFiles())
 
 
+@pytest.mark.parametrize("folder", ["100% [ok] {a,b} *?# =x", "a:b", "a:b [ok]"])
 @pytest.mark.parametrize("name", ["cow_odd_partitions_encoded_v9", "mor_basic_v9"])
 def test_the_table_may_lie_in_a_folder_with_an_odd_name(
-    golden_table: Table, spark: Any, tmp_path: Path, name: str
+    golden_table: Table, spark: Any, tmp_path: Path, name: str, folder: str
 ) -> None:
-    table = tmp_path / "100% [ok] {a,b} *?# =x" / "t"
+    table = tmp_path / folder / "t"
     shutil.copytree(golden_table(name), table)
     plan = lw.open_table(table).scan(meta=True).plan()
     ours = golden_rows(to_spark(with_options(plan, merging="overlay"), spark))
@@ -287,6 +288,31 @@ def test_odd_values_of_many_partitions(spark: Any, tmp_path: Path, kind: str, me
     for value in filter(None, ODD):
         found = table.scan(where=lw.col("text") == value).to_spark(spark)
         assert [row["text"] for row in found.select("text").collect()] == [value] * 3
+
+
+@pytest.mark.parametrize("merging", ["workers", "overlay"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_tmp_metadata_row_index",
+        "_lakewright_row",
+        "_lakewright_file",
+        "_lakewright_Bits",
+        "_metadata",
+        "_Metadata",
+    ],
+)
+def test_columns_may_have_the_names_that_plans_use(
+    spark: Any, tmp_path: Path, name: str, merging: str
+) -> None:
+    rows = pa.table({"id": ["a", "b", "c"], name: pa.array([7, 8, 9], pa.int64())})
+    table = lw.create_table(tmp_path / "t", schema=rows.schema, key="id", type="MERGE_ON_READ")
+    table.upsert(rows.slice(0, 2))
+    table.upsert(rows.slice(2))
+    table.upsert([{"id": "a", name: -7}])
+    scan = table.scan(where=lw.col(name) < 9)
+    frame = to_spark(with_options(scan.plan(), merging=merging), spark)
+    assert sorted(map(tuple, frame.collect())) == [("a", -7), ("b", 8)]
 
 
 def test_an_empty_table_is_an_empty_frame(hudi_table: Table, spark: Any) -> None:

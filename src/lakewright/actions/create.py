@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from lakewright.actions.create_index import index_properties, same_setting, take_rules
 from lakewright.actions.create_keys import check_role, plan_keys
 from lakewright.actions.tasks.write_settings import WriteSettings
-from lakewright.actions.write.admission import check_config
+from lakewright.actions.write.admission import check_config, check_names
 from lakewright.format.hudi.avro_schema import table_avro_schema
 from lakewright.format.hudi.change_records import CDC_ENABLED, CDC_MODE
 from lakewright.format.hudi.config import (
@@ -183,6 +183,7 @@ def _check_schema(descriptor: TableDescriptor) -> None:
     if not schema.fields:
         raise Invalid("the schema has no columns.", next_step="Name at least the key column.")
     check_columns(schema)
+    check_names(schema)
     check_role("order_by", descriptor.ordering, schema)
     for name in descriptor.ordering:
         if isinstance(schema.find(name), Time):

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -108,18 +108,13 @@ class Table(Editable, Alterable, Streaming, Retained):
         Hudi's); ``meta=True`` puts Hudi's five in front. ``mode`` is ``"snapshot"`` or
         ``"read_optimized"`` (base files only).
         """
-        if mode not in _MODES:
-            raise Invalid(
-                f"mode {mode!r} is not known.",
-                next_step=f"Allowed: {', '.join(_MODES)}.",
-                mode=mode,
-            )
+        reading = _mode(mode)
         state = self._state()
         request = ScanRequest(
             where=where,
             columns=_names(columns),
             meta=meta,
-            mode=_MODES[mode],
+            mode=reading,
             as_of=_point(state, as_of),
         )
         return self._scan(state, request)
@@ -201,12 +196,36 @@ class Table(Editable, Alterable, Streaming, Retained):
         )
 
 
-def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+# What follows takes anything: these are values that a user typed.
+
+
+def _mode(mode: object) -> ReadingMode:
+    found = _MODES.get(mode) if isinstance(mode, str) else None
+    if found is None:
+        raise Invalid(
+            f"mode {mode!r} is not known.",
+            next_step=f"Allowed: {', '.join(_MODES)}.",
+            mode=mode,
+        )
+    return found
+
+
+def _names(columns: object) -> tuple[str, ...] | None:
+    if columns is None:
+        return None
     if isinstance(columns, str):
         raise Invalid(
             f"columns={columns!r} is one text.", next_step=f"Give a list: columns=[{columns!r}]."
         )
-    return None if columns is None else tuple(columns)
+    names: list[str] = []
+    for name in columns if isinstance(columns, Iterable) else (columns,):
+        if not isinstance(name, str):
+            raise Invalid(
+                f"columns={columns!r}: {name!r} is no name of a column.",
+                next_step="Give a list of names: columns=['id', 'name'].",
+            )
+        names.append(name)
+    return tuple(names)
 
 
 def _point(state: TableState, value: PointInTime | None) -> str | None:

@@ -11,6 +11,8 @@ _DIGITS = re.compile(r"\d{14}(\d{3})?")
 
 #: Sorts before every real instant; "from the beginning".
 BEGINNING = "000"
+#: Hudi begins some tables with instants of a year that never was, such as 00000000000001.
+_BEFORE_TIME = "000"
 
 
 class Action(StrEnum):
@@ -92,8 +94,7 @@ def instant_time(moment: dt.datetime) -> str:
             f"{moment!r} has no time zone.",
             next_step="Give an aware datetime, e.g. datetime.now(timezone.utc).",
         )
-    utc = moment.astimezone(dt.UTC)
-    return utc.strftime("%Y%m%d%H%M%S") + f"{utc.microsecond // 1000:03d}"
+    return _digits(moment.astimezone(dt.UTC))
 
 
 def instant_datetime(time: str, zone: dt.tzinfo = dt.UTC) -> dt.datetime:
@@ -103,7 +104,11 @@ def instant_datetime(time: str, zone: dt.tzinfo = dt.UTC) -> dt.datetime:
     try:
         moment = dt.datetime.strptime(time[:14], "%Y%m%d%H%M%S")
     except ValueError as cause:
-        raise Invalid(f"{time!r} is no date and time.") from cause
+        raise Invalid(
+            f"{time!r} is no date and time.",
+            next_step="The digits are yyyyMMddHHmmss, and SSS for the milliseconds.",
+            value=time,
+        ) from cause
     millis = int(time[14:]) if len(time) == 17 else 999
     return moment.replace(microsecond=millis * 1000, tzinfo=zone)
 
@@ -111,13 +116,15 @@ def instant_datetime(time: str, zone: dt.tzinfo = dt.UTC) -> dt.datetime:
 def parse_point_in_time(value: str | dt.datetime | dt.date, zone: dt.tzinfo = dt.UTC) -> str:
     """Turn what a user calls a time into an instant time that bounds it from above.
 
-    Accepted: an instant (14 or 17 digits, kept as it is), ``yyyy-mm-dd`` (the end of that
-    day, so that the day's commits are seen), an ISO timestamp, a date, a datetime. Naive
-    times are read in ``zone``, the zone of the table's timeline.
+    Accepted: an instant (14 or 17 digits that are a date and a time, kept as it is),
+    ``yyyy-mm-dd`` (the end of that day, so that the day's commits are seen), an ISO timestamp, a
+    date, a datetime. Naive times are read in ``zone``, the zone of the table's timeline.
     """
     if isinstance(value, str):
         text = value.strip()
         if is_instant_time(text) or text == BEGINNING:
+            if not text.startswith(_BEFORE_TIME):
+                instant_datetime(text)
             return text
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
             return parse_point_in_time(_date(text), zone)
@@ -131,9 +138,26 @@ def parse_point_in_time(value: str | dt.datetime | dt.date, zone: dt.tzinfo = dt
                 value=text,
             ) from cause
     if isinstance(value, dt.datetime):
-        local = value.astimezone(zone) if value.tzinfo else value
-        return local.strftime("%Y%m%d%H%M%S") + f"{local.microsecond // 1000:03d}"
-    return value.strftime("%Y%m%d") + "235959999"
+        return _digits(_local(value, zone) if value.tzinfo else value)
+    if isinstance(value, dt.date):
+        return f"{value.year:04d}{value.month:02d}{value.day:02d}235959999"
+    raise Invalid(
+        f"{value!r} ({type(value).__name__}) is neither an instant nor a time.",
+        next_step="Give text such as '20261101123000000' or '2026-11-01', a date or a datetime.",
+        value=repr(value),
+    )
+
+
+def _digits(moment: dt.datetime) -> str:
+    # Year, and not %Y, which writes the year 999 with three digits.
+    return f"{moment.year:04d}{moment:%m%d%H%M%S}{moment.microsecond // 1000:03d}"
+
+
+def _local(moment: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
+    try:
+        return moment.astimezone(zone)
+    except OverflowError as cause:
+        raise Invalid(f"{moment.isoformat()} is beyond the calendar in {zone}.") from cause
 
 
 def _date(text: str) -> dt.date:

@@ -101,7 +101,18 @@ def test_notebooks_see_tables(orders: lw.Table) -> None:
         (lambda t: t.scan(columns=["idd"]).to_arrow(), lw.UnknownColumn, "Known: .*id"),
         (lambda t: t.scan(where="nn = 1").to_arrow(), lw.UnknownColumn, "nn"),
         (lambda t: t.scan(where="n = ").to_arrow(), lw.InvalidExpression, "n = "),
+        (lambda t: t.scan(mode=["snapshot"]), lw.Invalid, r"\['snapshot'\] is not known"),
+        (lambda t: t.scan(columns=5), lw.Invalid, "5 is no name"),
+        (lambda t: t.scan(columns=[["id"]]), lw.Invalid, r"\['id'\] is no name"),
+        (lambda t: t.incremental(None, columns=["id", None]), lw.Invalid, "None is no name"),
         (lambda t: t.scan(as_of="soon"), lw.Invalid, "soon"),
+        (lambda t: t.scan(as_of=20261116120000000), lw.Invalid, r"20261116120000000 \(int\)"),
+        (lambda t: t.scan(as_of="20201301000000000"), lw.Invalid, "no date and time"),
+        (lambda t: t.incremental(5), lw.Invalid, r"5 \(int\) is neither"),
+        (lambda t: t.changes(None, dt.time(1)), lw.Invalid, r"\(time\) is neither"),
+        (lambda t: t.get_snapshot(b"2026"), lw.Invalid, r"\(bytes\) is neither"),
+        (lambda t: t.scan(where="id < '\udcff'").to_arrow(), lw.InvalidExpression, "half a char"),
+        (lambda t: t.scan(where=f"n = {'9' * 5000}").to_arrow(), lw.InvalidExpression, "38 digits"),
     ],
 )
 def test_a_mistake_names_value_and_way_out(

@@ -247,3 +247,12 @@ def test_types_have_sql_names(name: str) -> None:
 def test_building_an_expression_loads_no_parser() -> None:
     code = "import lakewright.model.expression.build, sys; sys.exit('sqlglot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["name = '\udcff'", "name IN ('a', '\ud800')", "name LIKE '\udcff%'", "name || '\udcff' = 'a'"],
+)
+def test_half_a_character_is_no_text(sql: str) -> None:
+    with pytest.raises(InvalidExpression, match="half a character"):
+        parse_expression(sql)

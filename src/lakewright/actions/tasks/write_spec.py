@@ -26,6 +26,18 @@ ROUTE_PARTITION = "_lakewright_partition"
 ROUTE_GROUP = "_lakewright_group"
 ROUTE_POSITION = "_lakewright_position"
 ROUTE_COLUMNS = (ROUTE_DELETE, ROUTE_PARTITION, ROUTE_GROUP, ROUTE_POSITION)
+#: Names that a table which is written here cannot give its columns: columns of these names
+#: travel beside its own, here and on Spark, which does not tell capitals from small letters.
+TAKEN_NAMES = frozenset(
+    {
+        *ROUTE_COLUMNS,
+        "_lakewright_bucket",
+        "_lakewright_key",
+        "_lakewright_path",
+        "_lakewright_place",
+        "_lakewright_route",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

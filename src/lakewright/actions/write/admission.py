@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from lakewright.actions.disable_metadata import METADATA_IN_WORK
+from lakewright.actions.tasks.write_spec import TAKEN_NAMES
 from lakewright.actions.write.bucket_admission import admit_index
 from lakewright.format.hudi.change_records import CDC_ENABLED, CDC_MODE
 from lakewright.format.hudi.config import METADATA_PARTITIONS, KeyGenerator, TableConfig
@@ -10,7 +11,7 @@ from lakewright.format.hudi.key_columns import PLAIN_SINGLE_KEY
 from lakewright.index.layout import IndexLayout
 from lakewright.model.errors import Invalid, Unsupported
 from lakewright.model.options import check_options
-from lakewright.model.schema import Timestamp
+from lakewright.model.schema import Struct, Timestamp
 from lakewright.model.table import MergeMode
 from lakewright.table.evolution import stored_schema
 from lakewright.table.merge.policy import Gap, MergePolicy
@@ -41,6 +42,17 @@ def check_config(config: TableConfig) -> None:
     _check_format(config)
     _check_keys(config)
     _check_merging(config)
+
+
+def check_names(schema: Struct) -> None:
+    """Refuse columns whose names the writer needs for what travels beside the rows."""
+    taken = [name for name in schema.names if name.lower() in TAKEN_NAMES]
+    if taken:
+        raise Unsupported(
+            f"the writer needs the column names {', '.join(taken)} for itself.",
+            next_step="Use names that do not begin with _lakewright_.",
+            columns=taken,
+        )
 
 
 def _check_format(config: TableConfig) -> None:

@@ -10,6 +10,7 @@ from lakewright.actions.executor import Executor
 from lakewright.actions.tasks.write_ordering import check_ordering
 from lakewright.actions.tasks.write_settings import WriteSettings
 from lakewright.actions.tasks.write_spec import ROUTE_COLUMNS, KeysToDelete
+from lakewright.actions.write.admission import check_names
 from lakewright.actions.write.locate import locate
 from lakewright.actions.write.request import R, WriteRequest
 from lakewright.actions.write.result import has_ids
@@ -96,6 +97,7 @@ def take_in(
         _require_columns(state, columns)
         _require_findable(state, request)
     schema = written_schema(stored, columns, state.config)
+    check_names(schema)
     _refuse_renumbering(state, stored, schema)
     # Deletes beside the rows travel with them: such a change fits the driver, or marks its rows.
     few = executor.few(rows, limit if deletes is None else 1 << 62)

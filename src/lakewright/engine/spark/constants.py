@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task
 from lakewright.engine.spark.expression import literal
+from lakewright.engine.spark.layout import names_taken
 from lakewright.engine.spark.native import quoted
 from lakewright.engine.spark.schema import as_nullable, to_spark_type
 from lakewright.model.expression.types import Value
@@ -40,7 +41,7 @@ class Constants:
     @staticmethod
     def of(spec: ReadSpec, tasks: Sequence[Task]) -> "Constants | None":
         """Find the columns that are worth it; None where there are none."""
-        if spec.mode is ReadingMode.CDC or NUMBER.name in spec.table_schema:
+        if spec.mode is ReadingMode.CDC or names_taken(spec):
             return None
         found = {t.partition.path: t.partition.values for t in tasks if isinstance(t, ReadTask)}
         if not 0 < len(found) <= _MOST_PARTITIONS or not all(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task
+from lakewright.engine.spark.paths import can_be_given
 from lakewright.engine.spark.schema import as_nullable
 from lakewright.engine.spark.shapes import Shape, file_shapes
 from lakewright.format.hudi.partition_paths import DEFAULT_PARTITION
@@ -36,6 +37,10 @@ from lakewright.model.schema import (
 
 #: Types whose text in a folder name Spark and the slice reader understand alike.
 _PATH_KINDS = frozenset({Kind.BOOLEAN, Kind.INT, Kind.LONG, Kind.DOUBLE, Kind.STRING, Kind.DATE})
+#: The column in which Spark's parquet scan counts the rows of a file, whoever asks for it.
+_ROW_INDEX = "_tmp_metadata_row_index"
+#: How the columns begin that scans of ours put beside those of the table.
+_BESIDE = "_lakewright_"
 #: Changes of type in which Spark's cast gives what the slice reader gives.
 _WIDENINGS = frozenset({(INT, LONG), (INT, DOUBLE), (INT, STRING), (LONG, STRING)})
 
@@ -71,7 +76,7 @@ def lay_out(spec: ReadSpec, tasks: Sequence[Task], *, overlay: bool) -> Layout:
 
     Beyond the plan, only some footers of base files are read.
     """
-    if spec.mode is ReadingMode.CDC:
+    if spec.mode is ReadingMode.CDC or names_taken(spec):
         return Layout(spec.schema, (), (), tuple(tasks))
     columns = needed_columns(spec)
     merged: list[Task] = []
@@ -91,6 +96,16 @@ def lay_out(spec: ReadSpec, tasks: Sequence[Task], *, overlay: bool) -> Layout:
     native, left = _grouped(plain, columns, shapes, places)
     overlaid, left_logged = _grouped(logged, columns, shapes, places)
     return Layout(columns, native, overlaid, (*merged, *left, *left_logged))
+
+
+def names_taken(spec: ReadSpec) -> bool:
+    """Say whether the table has a column of a name that means something else in a Spark plan.
+
+    Spark's scan fills one such column with row numbers, and ours lie beside the table's own.
+    Spark does not tell capitals from small letters.
+    """
+    names = (name.lower() for name in spec.table_schema.names)
+    return any(name == _ROW_INDEX or name.startswith(_BESIDE) for name in names)
 
 
 def needed_columns(spec: ReadSpec) -> Struct:
@@ -117,7 +132,7 @@ def _grouped(
     for task in tasks:
         base = task.slice.base
         place = places.of(task.partition)
-        if base is None or place is None:
+        if base is None or place is None or not places.can_give(base.path):
             left.append(task)
             continue
         known = (base.instant, place.by_path)
@@ -146,11 +161,16 @@ class _Places:
         self._fields = spec.config.partition_fields
         self._schema = spec.table_schema
         self.names = frozenset(f.name for f in self._fields)
+        self._root = spec.open_storage().locate("").rstrip("/")
         self._usable = all(self._kind_of(f.name) in _PATH_KINDS for f in self._fields)
 
     def _kind_of(self, name: str) -> Kind | None:
         kind = self._schema.field(name).type if name in self._schema else None
         return kind.kind if isinstance(kind, Primitive) else None
+
+    def can_give(self, path: str) -> bool:
+        """Say whether Spark's scan can be told to read exactly this file."""
+        return can_be_given(f"{self._root}/{path}")
 
     def of(self, partition: PartitionDescriptor) -> _Place | None:
         """Return None where neither folder nor file has the values that readers show."""

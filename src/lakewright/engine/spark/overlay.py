@@ -67,7 +67,8 @@ def wants_overlay(
     spec: ReadSpec, tasks: tuple[Task, ...], spark: "SparkSession", *, columns_known: bool
 ) -> bool:
     """Decide whether slices with logs are scanned natively."""
-    if spec.mode is not ReadingMode.SNAPSHOT or _METADATA in spec.table_schema:
+    names = (name.lower() for name in spec.table_schema.names)
+    if spec.mode is not ReadingMode.SNAPSHOT or _METADATA in names:
         return False
     choice = MERGING.read(spec.options)
     if choice != "auto":

@@ -45,6 +45,17 @@ def escape_glob(path: str) -> str:
     return _GLOB.sub(r"\\\g<0>", path)
 
 
+def can_be_given(location: str) -> bool:
+    """Say whether a reader of Spark finds the file when it is given this name, escaped.
+
+    A name with an escape in it is looked up folder by folder, and there Hadoop takes a folder
+    with a colon for an address of another kind.
+    """
+    _, separator, rest = location.partition("://")
+    folders = rest.partition("/")[2] if separator else location
+    return ":" not in folders or not _GLOB.search(location)
+
+
 def read_files(
     spark: "SparkSession", reader: "DataFrameReader", paths: Sequence[str]
 ) -> "DataFrame":

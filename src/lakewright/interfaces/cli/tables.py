@@ -103,7 +103,9 @@ def scan(
         str | None, typer.Option(help="A comma list of columns; * stands for the table's own.")
     ] = None,
     as_of: AsOf = None,
-    mode: Annotated[str, typer.Option(help="snapshot or read_optimized.")] = "snapshot",
+    mode: Annotated[
+        str | None, typer.Option(help="snapshot (unless told otherwise) or read_optimized.")
+    ] = None,
     since: Annotated[
         str | None, typer.Option(help="Only rows changed after this instant or time.")
     ] = None,
@@ -121,16 +123,23 @@ def scan(
 ) -> None:
     """Read rows: all, some, as of an instant, changed since one, or as a change stream."""
     table = open_table(path)
-    names = [c.strip() for c in columns.split(",")] if columns else None
-    if as_of and (since or until or changes):
-        raise Invalid("--as-of does not go with --since, --until or --changes.")
+    names = None if columns is None else _column_list(columns)
+    windowed = changes or since is not None or until is not None
+    for option, value in (("--as-of", as_of), ("--mode", mode)):
+        if windowed and value is not None:
+            raise Invalid(f"{option} does not go with --since, --until or --changes.")
+    if explain and output is not Output.table:
+        raise Invalid(
+            f"--explain does not go with --output {output}.", next_step="It writes lines of text."
+        )
     if changes:
-        if where or names:
+        if where is not None or names is not None:
             raise Invalid("--changes does not go with --where or --columns.")
         query = table.changes(since, until)
-    elif since or until:
+    elif windowed:
         query = table.incremental(since, until, where=where, columns=names)
     else:
+        mode = "snapshot" if mode is None else mode
         query = table.scan(where=where, columns=names, as_of=as_of, mode=mode)
     if explain:
         sys.stdout.write(query.explain() + "\n")
@@ -138,6 +147,15 @@ def scan(
     if limit is None and output is Output.table:
         limit = 50  # a terminal is for looking; programs ask for JSON or CSV and get all
     emit(query.schema.names, _rows(query.to_batches()), output, limit=limit)
+
+
+def _column_list(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise Invalid(
+            f"--columns {text!r} leaves out a name.", next_step="Give id,name or '*', or nothing."
+        )
+    return names
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, object]]:

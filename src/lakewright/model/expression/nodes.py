@@ -269,6 +269,8 @@ class Literal(Expression):
                 next_step="Allowed: None, bool, int, float, Decimal, str, bytes, date, datetime, "
                 "time; lists only in is_in.",
             )
+        if isinstance(self.value, str):
+            _check_text(self.value)
         if isinstance(self.value, Decimal) and not self.value.is_finite():
             raise InvalidExpression(
                 f"{self.value!r} is not a decimal number.", next_step="Write float('nan') or inf."
@@ -364,6 +366,7 @@ class Like(UnaryExpression):
                 f"LIKE takes a constant text as its pattern, not {self.pattern!r}.",
                 next_step="Write .like('ab%').",
             )
+        _check_text(self.pattern)
         if len(self.escape) != 1:
             raise InvalidExpression(
                 f"the escape of LIKE is one character, not {self.escape!r}.",
@@ -450,6 +453,21 @@ class Case(Expression):
 def as_expression(value: object) -> Expression:
     """Return the value itself where it is an expression, else a literal of it."""
     return value if isinstance(value, Expression) else Literal(value)  # type: ignore[arg-type]
+
+
+def _check_text(text: str) -> None:
+    """Refuse half a character: columns hold UTF-8, and no text of theirs compares with it."""
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidExpression(
+            f"{text!r} is no text: it holds half a character (a lone surrogate).",
+            next_step="Give text that is valid in UTF-8; what Python made of other bytes of a "
+            "file name or an argument is none.",
+            value=ascii(text),
+        ) from error
 
 
 def chain(node: Expression, kind: type[And | Or]) -> list[Expression]:

@@ -39,6 +39,9 @@ from lakewright.model.schema import DOUBLE, FLOAT, INT, LONG, STRING, DataType, 
 
 Sql: TypeAlias = exp.Expression
 
+#: Longer ones are beyond every type; Python does not even read those of thousands of digits.
+_LONGEST_INTEGER = 1000
+
 
 def parse_expression(sql: str) -> Expression:
     """Read a condition or a value from SQL; what has no meaning for a single row is refused.
@@ -138,7 +141,9 @@ def _constant(tree: Sql) -> Expression:
         return Literal(text)
     if "e" in text.lower():
         return Literal(float(text))
-    return Literal(PyDecimal(text) if "." in text else int(text))
+    if "." in text or len(text) > _LONGEST_INTEGER:
+        return Literal(PyDecimal(text))
+    return Literal(int(text))
 
 
 def _hex(tree: Sql) -> Expression:

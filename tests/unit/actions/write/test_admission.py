@@ -1,10 +1,14 @@
 """Which tables are written here, and what is known of their buckets."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import lakewright as lw
+from lakewright.actions.tasks.write_spec import TAKEN_NAMES
 from lakewright.actions.write.admission import admit
 from lakewright.format.hudi.bucket_hash import bucket_of
 from lakewright.format.hudi.hashing_config import (
@@ -278,3 +282,24 @@ def test_a_config_that_cannot_be_read_stops_a_write() -> None:
 def test_unknown_kinds_are_listed() -> None:
     with pytest.raises(InvalidOption, match="GLOBAL_SIMPLE"):
         admitted(TinyTable(), {TYPE: "RECORD_INDEX"})
+
+
+#: Names that only readers put beside the columns of a table; they read tables with such columns
+#: in another way.
+READING = {"_lakewright_file", "_lakewright_bits", "_lakewright_row"}
+
+
+def test_columns_cannot_have_the_names_of_what_travels_beside_them(tmp_path: Path) -> None:
+    columns = pa.schema([("id", pa.string()), ("_Lakewright_Delete", pa.bool_())])
+    with pytest.raises(Unsupported, match="_Lakewright_Delete for itself"):
+        lw.create_table(tmp_path / "t", schema=columns, key="id")
+    table = lw.create_table(tmp_path / "t", schema=columns.remove(1), key="id")
+    with pytest.raises(Unsupported, match="_lakewright_key for itself"):
+        table.upsert([{"id": "a", "_lakewright_key": 1}])
+
+
+def test_every_name_that_travels_is_known() -> None:
+    package = Path(lw.__file__).parent
+    named = re.compile(r'"(_lakewright_[a-z]+)"')
+    found = {name for path in package.rglob("*.py") for name in named.findall(path.read_text())}
+    assert found == TAKEN_NAMES | READING

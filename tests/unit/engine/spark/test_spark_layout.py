@@ -14,7 +14,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 from lakewright.actions.tasks.read import ReadTask
 from lakewright.engine.spark.layout import NativeFiles, _native_type
 from lakewright.engine.spark.overlay import without_twins
-from lakewright.engine.spark.paths import escape_glob, spark_root
+from lakewright.engine.spark.paths import can_be_given, escape_glob, spark_root
 from lakewright.engine.spark.shapes import spread_shapes
 from lakewright.engine.spark.tasks import bundle_count, dealt, pack_tasks
 from lakewright.engine.spark.worker import flags, pack, unpack, words
@@ -156,3 +156,18 @@ def test_names_of_tables_for_spark() -> None:
 
 def test_packing() -> None:
     assert unpack(pack({"a": [1, 2]})) == {"a": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("location", "given"),
+    [
+        ("/a:b/t/x.parquet", True),
+        ("/a/t/p=${x}/x.parquet", True),
+        ("/a:b/t/p=${x}/x.parquet", False),
+        ("/a/t/p=10:00 [x]/x.parquet", False),
+        ("hdfs://host:8020/t/p={x}/x.parquet", True),
+        ("hdfs://host:8020/a:b/p={x}/x.parquet", False),
+    ],
+)
+def test_a_colon_and_an_escape_do_not_go_into_one_path(location: str, given: bool) -> None:
+    assert can_be_given(location) is given
