@@ -43,9 +43,11 @@ class CreateOptions(TypedDict, total=False):
     version: int
     #: ``EVENT_TIME_ORDERING`` (default with ``order_by``) or ``COMMIT_TIME_ORDERING``.
     merge_mode: str | None
-    #: Whether partition folders are named ``column=value``; default True.
+    #: Whether partition folders are named ``column=value``; default True. Without it readers
+    #: show ``b`` for a value ``a=b``.
     hive_style: bool | None
-    #: Whether values in partition paths are escaped as Hive does; default False.
+    #: Whether values in partition paths are escaped as Hive does; default False. Without it
+    #: readers show what the folder says, as Hudi's do: ``a/b`` for ``a%2Fb``.
     url_encode: bool | None
     #: ``SIMPLE``, ``COMPLEX``, ``NON_PARTITION``, ``TIMESTAMP`` or ``CUSTOM``; default by columns.
     key_generator: str | None

@@ -17,7 +17,7 @@ from lakewright.actions.rowlevel.covering import whole_partitions
 from lakewright.actions.rowlevel.merge import merge_rows
 from lakewright.actions.rowlevel.narrow import known_values, narrowing
 from lakewright.actions.rowlevel.plan import MergePlan, Rules, plan_merge, plan_update
-from lakewright.actions.rowlevel.rules import own_condition, rules_of, scan_for_change
+from lakewright.actions.rowlevel.rules import in_place, own_condition, rules_of, scan_for_change
 from lakewright.actions.rowlevel.update import update_rows
 from lakewright.actions.scan import ScanRequest, plan_scan
 from lakewright.actions.tasks.write_settings import WriteSettings
@@ -198,7 +198,7 @@ class Editable(Writable):
         columns = tuple(dict.fromkeys((*rules.key, *rules.partition_by, *rules.identity)))
 
         def keys(now: TableState) -> Change[Any]:
-            scan = plan_scan(now, ScanRequest(where=where, columns=columns))
+            scan = in_place(plan_scan(now, ScanRequest(where=where, columns=columns)), rules)
             return Change(to_spark(scan, spark))
 
         prepared = bool(rules.identity)

@@ -7,7 +7,13 @@ import pyarrow as pa
 import pytest
 
 import lakewright as lw
-from lakewright.model.errors import Conflict, Invalid, LakewrightError, UnknownColumn
+from lakewright.model.errors import (
+    Conflict,
+    Invalid,
+    LakewrightError,
+    UnknownColumn,
+    Unsupported,
+)
 from lakewright.model.writing import Operation
 
 SCHEMA = "id string, n int, p string, ts bigint"
@@ -197,3 +203,44 @@ def test_a_merge_adds_to_a_table_that_makes_its_keys(tmp_path: Path, kind: str, 
     assert done.instant is not None
     assert all(key.startswith(f"{done.instant.requested}_") for key in new)
     assert table.fsck(deep=True).ok
+
+
+@pytest.mark.parametrize("shape", SHAPES[:3], ids=str)
+def test_rows_whose_partition_shows_another_value_are_not_put_beside_themselves(
+    tmp_path: Path, shape: dict[str, Any]
+) -> None:
+    table = lw.create_table(
+        tmp_path / "t", schema=SCHEMA, key="id", partition_by="p", hive_style=False, **shape
+    )
+    odd = _rows(("a", 1, "x=y", 1), ("b", 2, "x%2Fy", 1))
+    table.insert([*odd, *_rows(("c", 3, "z", 1))])
+    shown = [("a", 1, "y", 1), ("b", 2, "x/y", 1)]  # as real Hudi shows them
+    assert _found(table)[:2] == shown
+    assert table.scan(where="p = 'y'").count() == 1
+    for where in ("id = 'a'", "p = 'x/y'", None):
+        with pytest.raises(Unsupported, match="another partition"):
+            table.update({"n": "n + 10"}, where=where)
+    with pytest.raises(Unsupported, match="another partition"):
+        table.merge(odd[:1], on="t.id = s.id", when_matched="update")
+    # Others of the same table can be changed, and these by their keys, and deleted.
+    table.update({"n": "n + 10"}, where="id = 'c'")
+    assert _found(table) == [*shown, ("c", 13, "z", 1)]
+    table.upsert([{**odd[0], "n": 7}])
+    table.delete(where="id = 'b'")
+    assert _found(table) == [("a", 7, "y", 1), ("c", 13, "z", 1)]
+
+
+def test_rows_are_updated_in_a_partition_that_shows_another_value_where_keys_are_found_everywhere(
+    tmp_path: Path,
+) -> None:
+    table = lw.create_table(
+        tmp_path / "t",
+        schema=SCHEMA,
+        key="id",
+        partition_by="p",
+        hive_style=False,
+        index="GLOBAL_SIMPLE",
+    )
+    table.insert(_rows(("a", 1, "x=y", 1)))
+    table.update({"n": "n + 10"})
+    assert _found(table) == [("a", 11, "y", 1)]

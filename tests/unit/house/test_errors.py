@@ -55,7 +55,11 @@ def test_every_error_has_its_own_code() -> None:
 
 
 def test_a_retry_answer_is_inherited_or_given_on_purpose() -> None:
-    assert {kind.__name__ for kind in KINDS if kind.retryable} == {"Conflict", "Unavailable"}
+    assert {kind.__name__ for kind in KINDS if kind.retryable} == {
+        "Conflict",
+        "SnapshotGone",
+        "Unavailable",
+    }
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

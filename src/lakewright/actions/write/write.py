@@ -25,6 +25,7 @@ from lakewright.actions.write.routing import spread_of
 from lakewright.model.errors import Conflict
 from lakewright.model.logs import facts
 from lakewright.model.writing import Operation, WriteResult
+from lakewright.table.standing import files_standing
 from lakewright.table.state import TableState
 from lakewright.timeline.committing import Committer
 
@@ -92,8 +93,9 @@ def _attempt(
             change = request.change(begun.state)
             intake = take_in(begun.state, executor, change.rows, change.deletes, request)
             begun = replace(begun, spec=replace(begun.spec, schema=intake.schema))
-        files = tuple(_files(executor, intake, begun, progress))
-        outcome = outcome_of(begun.spec, files, request.partitions)
+        with files_standing():
+            files = tuple(_files(executor, intake, begun, progress))
+            outcome = outcome_of(begun.spec, files, request.partitions)
         progress.stage("publishing")
     return finish_write(begun, outcome, committer, request.guard)
 

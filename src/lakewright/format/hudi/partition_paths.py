@@ -150,6 +150,28 @@ def partition_values(path: str, config: TableConfig, schema: Struct) -> Mapping[
     return values
 
 
+def leads_back(
+    path: str, values: Mapping[str, object], config: TableConfig, schema: Struct
+) -> bool:
+    """Whether rows that hold the values which a path shows would be written to that path.
+
+    Not so where the folder cannot show what was written: ``a=b`` without Hive style, ``a%2Fb``
+    without url encoding, a timestamp. ``values`` are those of ``partition_values``.
+    """
+    fields = config.partition_fields
+    segments = path.split("/") if len(fields) > 1 else [path]
+    for field, segment in zip(fields, segments, strict=False):
+        if field.name not in values:
+            continue  # the file tells it
+        try:
+            kind = schema.find(field.name)
+            if partition_segment(field, values[field.name], config, kind) != segment:
+                return False
+        except Invalid:
+            return False
+    return True
+
+
 def _texts(path: str, config: TableConfig) -> list[str | None]:
     fields = config.partition_fields
     segments = path.split("/")

@@ -11,6 +11,7 @@ from lakewright.format.hudi.config import TableConfig
 from lakewright.format.hudi.partition_paths import (
     DEFAULT_PARTITION,
     escape_segment,
+    leads_back,
     partition_path,
     partition_values,
     unescape_segment,
@@ -132,7 +133,12 @@ def test_times_are_formatted() -> None:
     [
         (table("p"), "a", columns(p=s.STRING), {"p": "a"}),
         (table("p", hive=True), "p=a", columns(p=s.STRING), {"p": "a"}),
+        # Real Hudi on Spark shows these, whatever was written: see the table of odd partitions.
         (table("p"), "a=b", columns(p=s.STRING), {"p": "b"}),
+        (table("p"), "p=x", columns(p=s.STRING), {"p": "x"}),
+        (table("p"), "a%2Fb", columns(p=s.STRING), {"p": "a/b"}),
+        (table("p", hive=True), "p=%41", columns(p=s.STRING), {"p": "A"}),
+        (table("p", hive=True), "p=a=b", columns(p=s.STRING), {"p": "a=b"}),
         (table("p", hive=True, encode=True), "p=a%3Db", columns(p=s.STRING), {"p": "a=b"}),
         (table("p", encode=True), "a%3Db", columns(p=s.STRING), {"p": "a=b"}),
         (table("p"), "x/y", columns(p=s.STRING), {"p": "x/y"}),
@@ -255,3 +261,29 @@ def test_any_path_has_values_or_none(path: str) -> None:
     kinds = columns(p=s.Decimal(5, 2), q=s.TIMESTAMP)
     found = partition_values(path, table("p,q"), kinds)
     assert set(found) <= {"p", "q"}
+
+
+@pytest.mark.parametrize(
+    ("config", "path", "kinds", "same"),
+    [
+        (table("p"), "a", columns(p=s.STRING), True),
+        (table("p"), "x/y", columns(p=s.STRING), True),
+        (table("p"), DEFAULT_PARTITION, columns(p=s.STRING), True),
+        (table("p", hive=True), "p=a=b", columns(p=s.STRING), True),
+        (table("p", encode=True), "a%3Db", columns(p=s.STRING), True),
+        (table("p,q", hive=True), "p=a/q=7", columns(p=s.STRING, q=s.INT), True),
+        (table("p"), "a=b", columns(p=s.STRING), False),
+        (table("p"), "a%2Fb", columns(p=s.STRING), False),
+        (table("p", hive=True), "p=%41", columns(p=s.STRING), False),
+        (table("p,q", hive=True), "p=a/q=07", columns(p=s.STRING, q=s.INT), False),
+        (table("p", hive=True), "p=no date", columns(p=s.DATE), False),
+        (table("p"), "%2E", columns(p=s.STRING), False),  # shown as what cannot be written
+        (table("p:TIMESTAMP"), "2024", columns(p=s.LONG), True),  # the files tell it
+        (table("p,q"), "a/b/c", columns(p=s.STRING, q=s.STRING), True),
+    ],
+)
+def test_whether_what_a_path_shows_leads_back_to_it(
+    config: TableConfig, path: str, kinds: s.Struct, same: bool
+) -> None:
+    values = partition_values(path, config, kinds)
+    assert leads_back(path, values, config, kinds) is same
