@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import lakewright as lw
-from lakewright.model.errors import Invalid, LakewrightError, TableNotFound
-from support.sql_values import ACCEPTED, CREATE, INSERT, REFUSED
+from lakewright.model.errors import Invalid, TableNotFound
 
 pytest.importorskip("duckdb", reason="DuckDB is not installed")
 
@@ -116,40 +115,6 @@ def test_what_cannot_be_stored_is_refused(lakes: tuple[lw.Lake, lw.Lake], spark:
     with pytest.raises(Invalid, match=r"1 row of the table .*'n'"):
         table.merge(twice, "t.id = s.id", when_matched={"set": {"qty": "s.qty"}})
     assert _rows(lakes[0], T) == before
-
-
-def test_values_are_stored_whole_or_refused(spark: Any, tmp_path: Path) -> None:
-    on_spark, local = lw.connect(tmp_path / "spark", spark=spark), lw.connect(tmp_path / "local")
-    for lake in (on_spark, local):
-        lake.sql(CREATE)
-        lake.sql(INSERT)
-    before = _rows(on_spark, "d.v")
-    for text, told in REFUSED:
-        with pytest.raises(Invalid, match=told):
-            on_spark.sql(text)
-    assert _rows(on_spark, "d.v") == before
-    assert on_spark.tables() == ["d.v"]
-    for text in ACCEPTED:
-        for lake in (on_spark, local):
-            lake.sql(text)
-        assert _rows(on_spark, "d.v") == _rows(local, "d.v"), text
-
-
-def test_a_script_with_a_mistake_changes_nothing(spark: Any, tmp_path: Path) -> None:
-    lake = lw.connect(tmp_path, spark=spark)
-    lake.sql(CREATE)
-    for mistake in (
-        "SELEKT 1",
-        "SELECT * FORM d.v WHERE",
-        "CREATE VIEW v AS SELECT FROM (",
-        "INSERT INTO d.v SELECT * FROM d.v WHERE WHERE",
-        "CALL no_such_thing()",
-    ):
-        with pytest.raises(LakewrightError):
-            lake.sql(f"{INSERT}; {mistake}")
-        assert not _rows(lake, "d.v"), mistake
-    (row,) = lake.sql(f"{INSERT}; SELECT count(*) AS n FROM d.v").collect()
-    assert row["n"] == 2
 
 
 @pytest.mark.slow

@@ -1,5 +1,8 @@
 """Statements that would lose a value, and their kin that say what is meant; on every engine."""
 
+import datetime as dt
+from decimal import Decimal
+
 CREATE = (
     "CREATE TABLE d.v (id STRING, n INT, f DOUBLE, q DECIMAL(10,2), day DATE, b BOOLEAN) "
     "USING hudi TBLPROPERTIES (primaryKey = 'id')"
@@ -57,3 +60,11 @@ ACCEPTED = (
     "MERGE INTO d.v USING (SELECT 'e' AS id, NULL AS n, NULL AS other) s ON v.id = s.id "
     "WHEN NOT MATCHED THEN INSERT (id, n, q) VALUES (s.id, s.n, 3)",
 )
+#: What is left by key, once all of these were run.
+STORED = {
+    "a": (2, 6.0, Decimal("1.24"), dt.date(2026, 11, 1), True),
+    "b": (None, 6.0, Decimal("2.00"), dt.date(2026, 11, 2), True),
+    "c": (None, None, Decimal("1.00"), None, None),
+    "d": (None, None, None, None, None),
+    "e": (None, None, Decimal("3.00"), None, None),
+}

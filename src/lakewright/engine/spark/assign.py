@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions
 
@@ -26,7 +27,7 @@ def refusals() -> Iterator[None]:
     """Turn the errors that rows raised on Spark, because they cannot be stored, into ours."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:  # the latter on Spark 3, from its tasks
         for mark, next_step in ((UNDEFINED, COMPUTE), (LOST, CONVERT)):
             told = str(error).partition(mark)[2]
             if told:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import (
     AnalysisException,
     ArithmeticException,
@@ -45,6 +46,11 @@ _COMPUTING = (
     DateTimeException,
     NumberFormatException,
     SparkRuntimeException,
+)
+#: The same where Spark 3 tells of it within the failure of a task.
+_IN_TASK = re.compile(
+    r"org\.apache\.spark\.Spark(?:Arithmetic|ArrayIndexOutOfBounds|DateTime|NumberFormat|Runtime)"
+    r"Exception: (.*)"
 )
 #: Characters of a statement that an error shows.
 _SHOWN = 200
@@ -173,9 +179,18 @@ def computing(text: str) -> Iterator[None]:
     try:
         yield
     except _COMPUTING as error:
-        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-        raise Invalid(
-            f"Spark cannot compute the rows of {shown!r}: {_told(error)}",
-            next_step="Nothing was written.",
-            sql=text,
-        ) from error
+        raise _cannot_compute(text, _told(error)) from error
+    except Py4JJavaError as error:
+        found = _IN_TASK.search(str(error))
+        if found is None:
+            raise
+        raise _cannot_compute(text, found[1].strip()) from error
+
+
+def _cannot_compute(text: str, told: str) -> Invalid:
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return Invalid(
+        f"Spark cannot compute the rows of {shown!r}: {told}",
+        next_step="Nothing was written. Use CASE WHEN, or TRY_CAST for null.",
+        sql=text,
+    )

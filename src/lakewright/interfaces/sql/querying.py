@@ -30,7 +30,7 @@ def run_query(lake: "Lake", text: str, prefix: str = "", *, stored: bool = False
     Every table is opened anew, so that the query sees what was committed before it; only the
     columns that it names, and rows that can meet its conditions, are read. Rows that are to be
     ``stored`` must not lose a value: one that cannot be computed is an error and not null. On
-    Spark it is the session that says so (``spark.sql.ansi.enabled``, on unless it is set).
+    Spark it is the session that says so (``spark.sql.ansi.enabled``, on by itself since 4.0).
     """
     if lake.spark is not None:
         return _on_spark(lake, lake.spark, text, prefix)
