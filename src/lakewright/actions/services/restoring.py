@@ -121,7 +121,8 @@ def _checked(view: TimelineView, instant: str) -> tuple[Instant, tuple[Instant, 
     _check_active(view, target)
     check_unsaved(view, undone)
     saved = any(i.requested == instant and i.is_completed for i in view.by_action(Action.SAVEPOINT))
-    check_files(view, undone, instant if saved else None)
+    if undone:
+        check_files(view, undone, instant if saved else None)
     return target, undone
 
 

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lakewright.actions.services.repairing import cut_off_undoings, repaired
 from lakewright.actions.services.restoring import UndoneInstant, describe_undone
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.undoable import (
@@ -14,7 +15,8 @@ from lakewright.actions.services.undoable import (
     check_unsaved,
 )
 from lakewright.format.hudi.file_names import log_file
-from lakewright.model.errors import Conflict, InstantNotFound, Unsupported
+from lakewright.format.hudi.metadata.rollback import RollbackPlan
+from lakewright.model.errors import Conflict, Corrupt, InstantNotFound, Unsupported
 from lakewright.model.instant import Action, Instant
 from lakewright.model.logs import facts
 from lakewright.model.shown import SHOWN, Shown
@@ -75,12 +77,29 @@ def rollback(work: Servicing, instant: str) -> Instant:
     """Take back the write or the plan of this instant, and return the rollback.
 
     A completed write must be the newest one: rows that others wrote since are never lost.
-    ``HistoryGone`` where the files that it took the place of were cleaned away.
+    ``HistoryGone`` where the files that it took the place of were cleaned away. A rollback of it
+    that was cut off is finished.
     """
     work.progress.stage("rolling back")
+    begun = {i.requested for i in cut_off_undoings(work) if _undoes(work, i, instant)}
+    if begun:
+        for found in repaired(work).state.timeline.by_action(Action.ROLLBACK):
+            if found.requested in begun and found.is_completed:
+                return found
     done = work.upkeep.roll_back(instant, _check)
     log.info("rolled back", extra=facts(instant=instant, by=done.requested))
     return done
+
+
+def _undoes(work: Servicing, undoing: Instant, target: str) -> bool:
+    """Say whether an unfinished rollback is one of this instant; one without a plan is of none."""
+    try:
+        plan = work.state.timeline.plan(undoing)
+    except Corrupt:
+        return False
+    return (
+        isinstance(plan, RollbackPlan) and plan.instant is not None and plan.instant.time == target
+    )
 
 
 def _check(view: TimelineView, target: Instant) -> None:

@@ -105,12 +105,28 @@ def _drafted(
         )
     work.progress.stage("listing the files to keep")
     partitions = {}
+    later = frozenset(_logs_begun_after(view, target))
     for snapshot in FileIndex(work.state).list_files_at(target.requested):
-        names = tuple(split(path)[1] for piece in snapshot.file_slices for path in piece.paths)
+        paths = (path for piece in snapshot.file_slices for path in piece.paths)
+        names = tuple(split(path)[1] for path in paths if path not in later)
         work.progress.advance(files=len(names))
         path = snapshot.descriptor.path
         partitions[path] = SavepointPartition(path, names)
     return target, SavepointMetadata(by, int(time.time() * 1000), note, partitions)
+
+
+def _logs_begun_after(view: TimelineView, target: Instant) -> Iterator[str]:
+    """Stream the logs that writes after the target began.
+
+    In layout 1 logs are named after their slice, so that a slice of the target seems to have
+    them too. They hold nothing of it, and go when those writes are taken back.
+    """
+    if view.config.layout == 2:
+        return
+    writes = [i for i in view.data() if i.requested > target.requested]
+    for _, body in view.commits(writes):
+        for stats in body.write_stats.values():
+            yield from (stat.path for stat in stats if stat.path and stat.log_offset == 0)
 
 
 def plan_delete_savepoint(work: Servicing, instant: str) -> SavepointPreview:

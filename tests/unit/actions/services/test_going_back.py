@@ -110,6 +110,20 @@ def test_a_restore_goes_back_to_any_write_that_is_there(table: Table) -> None:
     assert rows(table) == {**states[0][1], "z": ("9", 9)}
 
 
+def test_a_savepoint_can_be_gone_back_to_many_times(table: Table) -> None:
+    """Logs that later writes put into a slice of it are gone after the first time."""
+    instant = put(table, ("a", "1", 1), ("c", "2", 1))
+    wanted = rows(table)
+    put(table, ("a", "1", 2))
+    table.savepoint(instant)
+    for n in (3, 4):
+        put(table, ("a", "1", n), ("c", "2", n))
+        table.restore(instant)
+        assert table.restore(instant) is None
+        assert rows(table) == wanted
+        assert by_hudi(table) == wanted
+
+
 @pytest.mark.parametrize("policy", ["commits", "versions"])
 def test_groups_that_came_and_went_since_are_not_missed(table: Table, policy: str) -> None:
     """Overwrites replace each other's groups, and a cleaning takes those."""
@@ -280,6 +294,29 @@ def test_a_restore_that_was_cut_off_is_finished(tmp_path: Path, version: int, fi
         assert not table.timeline.pending()
         assert table.fsck(deep=True).ok
     assert begun > 3
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_rollback_that_was_cut_off_is_finished_by_itself(tmp_path: Path, version: int) -> None:
+    for calls in count(0, 2):
+        path = tmp_path / str(calls)
+        table = lw.create_table(path, schema="id string, n bigint", key="id", version=version)
+        last = [table.upsert([{"id": "a", "n": n}]).instant for n in range(2)][-1]
+        assert last is not None
+        storage = FaultyStorage(open_storage(table.path), [Fault(at=calls, error=Crash)])
+        try:
+            Table(storage).rollback(last)
+        except Crash:
+            pass
+        else:
+            break
+        finished = [i for i in table.timeline.completed() if i.action is Action.ROLLBACK]
+        if not finished:
+            assert table.rollback(last).action is Action.ROLLBACK
+        assert table.scan().to_arrow()["n"].to_pylist() == [0]
+        assert not table.timeline.pending()
+        assert table.fsck(deep=True).ok
+    assert calls > 10
 
 
 def test_a_restore_takes_a_dead_write_back_first(tmp_path: Path) -> None:
