@@ -92,3 +92,12 @@ def test_many_keys_are_deleted_without_their_partitions(
     gone = spark.sql("SELECT id AS k, if(id = 3, NULL, 's') AS s FROM range(1, 6)")
     table.delete(gone, options=SHUFFLE)
     assert [row[0] for row in rows_in(table)] == [0, 6, 7, 8]
+
+
+def test_all_rows_of_a_key_that_a_file_holds_twice_give_way(spark: Any, tmp_path: Path) -> None:
+    table = lw.create_table(tmp_path / "t", schema="k string, n int", key="k", type="MERGE_ON_READ")
+    table.insert([{"k": key, "n": n} for n, key in enumerate("aabb")])
+    table.upsert(spark.createDataFrame([("a", 9)], "k string, n int"), options=SHUFFLE)
+    assert rows_in(table) == [("a", 9), ("b", 2), ("b", 3)]
+    table.delete(spark.createDataFrame([("b",)], "k string"), options=SHUFFLE)
+    assert rows_in(table) == [("a", 9)]
