@@ -80,7 +80,9 @@ class Scan:
     def to_pandas(self) -> "pandas.DataFrame":
         """Read all rows into a pandas frame."""
         load_extra("pandas", "pandas", "to_pandas()")
-        frame: pandas.DataFrame = self.to_arrow().to_pandas()
+        rows = self.to_arrow()
+        shape = _for_pandas(rows.schema)
+        frame: pandas.DataFrame = (rows if shape == rows.schema else rows.cast(shape)).to_pandas()
         return frame
 
     def to_polars(self) -> "polars.DataFrame":
@@ -92,7 +94,11 @@ class Scan:
     def to_duckdb(
         self, connection: "duckdb.DuckDBPyConnection | None" = None
     ) -> "duckdb.DuckDBPyRelation":
-        """Return the rows as a DuckDB relation over an Arrow table."""
+        """Return the rows as a DuckDB relation over an Arrow table.
+
+        DuckDB needs the package ``pytz`` to make Python values of times with a zone, as in
+        ``fetchall()``; it does not bring it along.
+        """
         module = load_extra("duckdb", "duckdb", "to_duckdb()")
         relation: duckdb.DuckDBPyRelation = (connection or module).from_arrow(self.to_arrow())
         return relation
@@ -118,3 +124,24 @@ class Scan:
     def _repr_html_(self) -> str:
         head = html.escape(f"{self._name}: {self._request.describe()}")
         return f"<b>Scan</b> {head}<pre>{html.escape(self.explain())}</pre>"
+
+
+def _for_pandas(schema: pa.Schema) -> pa.Schema:
+    """Return the columns with bytes of any length where they were fixed: the values are the same.
+
+    Arrow makes no pandas column of a list of fixed ones.
+    """
+    return pa.schema([field.with_type(_any_length(field.type)) for field in schema])
+
+
+def _any_length(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_any_length(kind.value_type)))
+    if pa.types.is_map(kind):
+        item = kind.item_field.with_type(_any_length(kind.item_type))
+        return pa.map_(kind.key_field, item)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_any_length(field.type)) for field in kind])
+    return kind

@@ -35,6 +35,34 @@ def test_rows_come_in_every_form(orders: lw.Table) -> None:
     assert scan.count() == 4
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.list_(pa.binary(3)), [b"abc"]),
+        (pa.struct([("a", pa.list_(pa.binary(3)))]), {"a": [b"abc"]}),
+        (pa.map_(pa.string(), pa.list_(pa.binary(3))), [("k", [b"abc"])]),
+    ],
+    ids=str,
+)
+def test_pandas_holds_bytes_of_a_fixed_length_at_any_depth(
+    tmp_path: Path, kind: pa.DataType, value: object
+) -> None:
+    schema = pa.schema([("id", pa.string()), ("c", kind)])
+    table = lw.create_table(tmp_path / "t", schema=schema, key="id")
+    table.upsert(pa.Table.from_pylist([{"id": "a", "c": value}], schema=schema))
+    assert table.scan(columns=["c"]).to_arrow().schema.field("c").type == kind
+    (held,) = table.scan(columns=["c"]).to_pandas()["c"]
+    assert b"abc" in _leaves(held)
+
+
+def _leaves(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return [leaf for part in value.values() for leaf in _leaves(part)]
+    if isinstance(value, bytes | str):
+        return [value]
+    return [leaf for part in value for leaf in _leaves(part)]  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("blocks", ["parquet", "avro"])
 @pytest.mark.parametrize("order_by", ["ts", None])
 @pytest.mark.parametrize("memory", ["0", "1000000"])

@@ -116,11 +116,16 @@ def _decimal_division(left: Decimal, right: Decimal, result: Decimal) -> Binary:
     divisor = pa.decimal256(right.precision, right.scale)
     zero, nothing = pa.scalar(PyDecimal(0), divisor), pa.scalar(None, divisor)
     into = kernel_type(result)
+    # The result may have fewer digits before the point than the largest quotient: NULL.
+    wide = pa.decimal256(76, result.scale)
+    limit = PyDecimal((0, (1,), result.precision - result.scale))
+    top, too_long = pa.scalar(limit, wide), pa.scalar(None, wide)
 
     def kernel(over: Datum, under: Datum) -> Datum:
-        wide = under.cast(divisor)
-        quotient = pc.divide(over.cast(dividend), pc.if_else(pc.equal(wide, zero), nothing, wide))
+        under = under.cast(divisor)
+        quotient = pc.divide(over.cast(dividend), pc.if_else(pc.equal(under, zero), nothing, under))
         rounded = pc.round(quotient, ndigits=result.scale, round_mode="half_towards_infinity")
-        return rounded.cast(into)
+        value = rounded.cast(wide)
+        return pc.if_else(pc.less(pc.abs(value), top), value, too_long).cast(into)
 
     return kernel
