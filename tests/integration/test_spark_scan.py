@@ -16,13 +16,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from pyspark.errors import PySparkException
-
 import lakewright as lw
 from lakewright.actions.scan import ScanPlan
 from lakewright.engine.spark import native
 from lakewright.engine.spark.scan import to_spark
 from lakewright.format.hudi.base_file import BaseFileReader
+from lakewright.model.errors import SnapshotGone
 from support.spark_rows import golden_rows
 
 pytestmark = [
@@ -189,8 +188,8 @@ def test_settings_are_put_back_when_a_file_is_missing(
     spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     try:
         untouched = settings_of(spark)
-        with pytest.raises(PySparkException):
-            to_spark(plan, spark).collect()
+        with pytest.raises(SnapshotGone, match="make the scan anew"):
+            to_spark(plan, spark)
         assert settings_of(spark) == untouched
     finally:
         spark.conf.unset("spark.sql.files.ignoreMissingFiles")

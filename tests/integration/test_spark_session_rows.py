@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 import lakewright as lw
+from lakewright.model.errors import Unsupported
 
 pytestmark = pytest.mark.spark
 
@@ -47,3 +48,34 @@ def test_arrow_rows_with_a_session(
         **{f"k{i}": 100 + i for i in (1, 2, 5, 20, 30)},
     }
     assert jobs == ["write_group"] * 4
+
+
+def test_rows_whose_partition_shows_another_value(spark: Any, tmp_path: Path) -> None:
+    made = lw.create_table(
+        tmp_path / "t",
+        schema="id STRING, n BIGINT, p STRING",
+        key="id",
+        partition_by="p",
+        hive_style=False,
+    )
+    values = ["a=b", "p=x", "a%2Fb", "%41", "50%", "ok"]
+    made.insert([{"id": f"k{i}", "n": i, "p": p} for i, p in enumerate(values)])
+    table = lw.open_table(tmp_path / "t", spark=spark)
+
+    def found(where: str | None = None) -> list[tuple[Any, ...]]:
+        frame = table.scan(where=where).to_spark()
+        here = table.scan(where=where).to_arrow().to_pylist()
+        assert sorted(map(tuple, frame.collect())) == sorted(tuple(r.values()) for r in here)
+        return sorted(map(tuple, frame.collect()))
+
+    shown = ["b", "x", "a/b", "A", "50%", "ok"]  # as real Hudi shows them
+    assert found() == [(f"k{i}", i, p) for i, p in enumerate(shown)]
+    assert found("p = 'b'") == [("k0", 0, "b")]
+    assert found("p = 'a=b'") == []
+    with pytest.raises(Unsupported, match="another partition"):
+        table.update({"n": "n + 10"}, where="id = 'k3'")
+    with pytest.raises(Unsupported, match="another partition"):
+        table.delete(where="id = 'k2'")
+    table.update({"n": "n + 10"}, where="id = 'k5'")
+    table.delete(where="n = 4")
+    assert found() == [*((f"k{i}", i, shown[i]) for i in range(4)), ("k5", 15, "ok")]

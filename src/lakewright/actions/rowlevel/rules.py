@@ -96,8 +96,8 @@ def in_place(plan: ScanPlan, rules: Rules) -> ScanPlan:
             raise Unsupported(
                 f"rows of partition {at!r} show {shown}, which they were not written with: once "
                 "changed, they would be in another partition, beside what they were.",
-                next_step="Write the changed rows with upsert(), with the values of before; or "
-                "keep them in a table with url encoding, which shows what was written.",
+                next_step="Give rows with the values of before to upsert() or delete(); or keep "
+                "them in a table with url encoding, which shows what was written.",
                 partition=at,
             )
     return replace(plan, tasks=tuple(kept))
