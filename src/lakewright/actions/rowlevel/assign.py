@@ -2,7 +2,8 @@
 
 A value that the column cannot hold, whole and unrounded, is an error, and so is one that cannot be
 computed: expressions answer NULL there, but a statement that stores rows must not lose a value in
-silence. Whoever wants a value cut says so with CAST, and whoever wants NULL with TRY_CAST.
+silence. Whoever wants a value cut says so with CAST, and whoever wants NULL with TRY_CAST. What was
+computed for a decimal column is rounded to its digits, as in every database: nobody wrote the others.
 """
 
 from dataclasses import dataclass
@@ -12,11 +13,14 @@ from lakewright.model.expression.bind import bind
 from lakewright.model.expression.bind_functions import bind_cast
 from lakewright.model.expression.bound import (
     BoundAnd,
+    BoundArithmetic,
     BoundCast,
     BoundComparison,
     BoundExpression,
+    BoundFunction,
     BoundIsNull,
     BoundLiteral,
+    BoundNegate,
     BoundNot,
     BoundOr,
 )
@@ -43,6 +47,7 @@ from lakewright.model.schema import (
     Timestamp,
 )
 
+_COMPUTED = (BoundArithmetic, BoundNegate, BoundFunction)
 #: What to do about values that do not fit.
 CONVERT = "Nothing was written. Convert the values with CAST, or leave those rows out."
 #: What to do about values that cannot be computed.
@@ -114,7 +119,7 @@ def _lost(made: BoundExpression, before: BoundExpression) -> BoundExpression:
     if not isinstance(before, BoundLiteral):
         lost = BoundAnd(lost, BoundNot(BoundIsNull(before)))
     kind = _judge(before.type, made.type)
-    if kind is None:
+    if kind is None or (isinstance(made.type, Decimal) and isinstance(before, _COMPUTED)):
         return lost
     left = made if made.type == kind else BoundCast(made, kind)
     right = before if before.type == kind else BoundCast(before, kind)
