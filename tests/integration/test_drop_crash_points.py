@@ -16,6 +16,7 @@ import pytest
 from lakewright.actions.services.views import savepoints
 from lakewright.api.table import Table
 from lakewright.lifecycle.drops.holding import release_ended
+from lakewright.lifecycle.drops.restored import RESTORED_FOLDER
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.records import PlanState
 from lakewright.lifecycle.plans.store import PLANS_FOLDER, PlanStore
@@ -132,7 +133,8 @@ def look(storage: Storage, verb: str, expected: list[Counter[Any]], at: str) -> 
     assert not list(savepoints(open_state(storage).timeline)), at
     if not storage.uri.startswith("memory:"):
         assert by_hudi(storage.uri) == seen(storage, meta=False), at
-    left = [path for path in strays(storage) if not path.startswith(f"{PLANS_FOLDER}/")]
+    kept = (f"{PLANS_FOLDER}/", f"{RESTORED_FOLDER}/")
+    left = [path for path in strays(storage) if not path.startswith(kept)]
     pins = [path for path in left if path.startswith(PINS_FOLDER)]
     assert not [path for path in left if path not in pins], f"{at}: left {left}"
     held = [json.loads(storage.read(path))["why"] for path in pins]

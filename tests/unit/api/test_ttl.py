@@ -330,6 +330,18 @@ def test_an_undo_by_a_rollback_is_a_modification(tmp_path: Path) -> None:
     assert found[partition(1, 1)].last_modified == instant(1)
 
 
+def test_an_undo_of_which_all_rows_stayed_out_is_counted_alike(tmp_path: Path) -> None:
+    table = users_table(tmp_path / "t", {1: [0, 1]})
+    plan = table.plan_delete_partitions([partition(1, 0)])
+    plan.apply()
+    table.upsert([row(1, 0), row(1, 1)])
+    table.ttl.statistics()
+    undone = plan.undo()
+    assert (undone.rows, undone.kept_out) == (0, 1)
+    table.ttl.statistics()
+    assert table.ttl.verify_statistics() == ()
+
+
 def test_a_plan_is_stale_when_an_undo_brought_its_partitions_back(table: lw.Table) -> None:
     table.ttl.add("user_id=3/", "KEEP_BY_TIME", 5)
     first, second = table.ttl.plan(), table.ttl.plan()

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def test_the_whole_way_from_a_policy_to_the_undo(table: lw.Table) -> None:
         "ttl", "add", path, "/", "KEEP_BY_TIME", "5"
     )
     assert told("ttl", "show", path) == [
-        {"partition_spec": "/", "policy": "KEEP_BY_TIME", "value": 5, "settings": ""}
+        {"partition_spec": "/", "policy": "KEEP_BY_TIME", "value": 5, "settings": {}}
     ]
     assert len(told("ttl", "expired", path, "--now", NOW)) == 6
     shown = run("ttl", "explain", path, partition(1, 7), "--now", NOW)
@@ -106,3 +107,29 @@ def test_settings_of_event_time(table: lw.Table) -> None:
     )  # fmt: skip
     assert done["policy"]["reference"] == "end" and done["matches"] == 8
     assert "dropped user_id=1/ KEEP_BY_EVENT_TIME 3" in run("ttl", "drop", table.path, "user_id=1/")
+
+
+def test_settings_are_members_of_json_and_text_for_people(table: lw.Table) -> None:
+    table.ttl.add("user_id=*/", "KEEP_BY_EVENT_TIME", 30)
+    (found,) = told("ttl", "show", table.path)
+    assert found["settings"]["format"] == "yyyy-MM-dd" and found["settings"]["segment"] == "1"
+    assert "format=yyyy-MM-dd zone=UTC" in run("ttl", "show", table.path)
+
+
+def test_a_negative_number_is_refused_with_a_reason(table: lw.Table) -> None:
+    with pytest.raises(Invalid, match="-3 days cannot be kept"):
+        run("ttl", "add", table.path, "/", "KEEP_BY_TIME", "-3")
+    assert "--bogus" in run("ttl", "add", table.path, "/", "KEEP_BY_TIME", "3", "--bogus", code=2)
+
+
+def test_a_warning_is_a_line_without_a_place_in_the_program(
+    table: lw.Table, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["lakewright", "ttl", "add", table.path, "user_id=9/", "KEEP_BY_TIME", "3"]
+    monkeypatch.setattr("sys.argv", words)
+    with warnings.catch_warnings(), pytest.raises(SystemExit) as ended:
+        warnings.simplefilter("always")
+        main.run()
+    assert not ended.value.code
+    told = " ".join(capsys.readouterr().err.split())
+    assert told == "lakewright: warning: user_id=9/ matches none of the partitions that there are"

@@ -2,7 +2,8 @@
 
 import json
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, TextIO
 
 import typer
 from rich.console import Console
@@ -81,7 +82,9 @@ def options(
 def run() -> None:
     """Run the command line; an error of ours is one line on standard error and exit code 1."""
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = _say_warning
+            app()
     except LakewrightError as error:
         if "--output=json" in sys.argv or _follows("--output", "json") or _follows("-o", "json"):
             body = {"error": error.code, "message": str(error), "facts": plain(error.facts)}
@@ -93,6 +96,19 @@ def run() -> None:
     except BrokenPipeError:  # `| head` closed the pipe: not an error of ours
         sys.stderr.close()
         sys.exit(141)
+
+
+def _say_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning as one line; which line of the program it came from helps nobody here."""
+    told = Text(f"lakewright: warning: {message}", style="yellow")
+    Console(stderr=True).print(told, soft_wrap=True)
 
 
 def _follows(flag: str, value: str) -> bool:

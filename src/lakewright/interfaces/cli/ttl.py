@@ -23,7 +23,7 @@ from lakewright.interfaces.cli.table_plans import emit_applied, emit_plan_items,
 from lakewright.interfaces.cli.wiring import open_table
 from lakewright.lifecycle.ttl.expiry import Verdict
 from lakewright.lifecycle.ttl.looking import parse_clock
-from lakewright.model.ttl import PolicyKind
+from lakewright.model.ttl import PolicyKind, TtlPolicy
 
 app = typer.Typer(help="How long partitions are kept.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -39,7 +39,8 @@ _VERDICTS = ("partition", "expired", "policy", "expires_at", "reason")
 _STATISTICS = ("partition", "last_modified", "bytes")
 
 
-@app.command()
+# A negative number is a value that is refused with a reason, and no option.
+@app.command(context_settings={"ignore_unknown_options": True})
 def add(
     path: Path,
     spec: Spec,
@@ -69,11 +70,17 @@ def show(path: Path, output: As = Output.table) -> None:
             "partition_spec": policy.spec,
             "policy": str(policy.kind),
             "value": policy.value,
-            "settings": " ".join(f"{k}={v}" for k, v in policy.settings.items()),
+            "settings": _settings(policy, output),
         }
         for policy in open_table(path).ttl.show()
     )
     emit(_POLICIES, rows, output)
+
+
+def _settings(policy: TtlPolicy, output: Output) -> object:
+    if output is Output.json:
+        return dict(policy.settings)
+    return " ".join(f"{name}={value}" for name, value in policy.settings.items())
 
 
 @app.command()

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from lakewright.actions.write.progress import Progress, Silence
 from lakewright.format.hudi.metadata.rollback import RollbackMetadata, RollbackPlan
 from lakewright.lifecycle.drops.restored import restored_instant, restored_partitions
+from lakewright.lifecycle.plans.kinds import UNDO_ENTRY
 from lakewright.lifecycle.ttl.last_changes import changes_rows, last_changes, written_partitions
 from lakewright.lifecycle.ttl.partition_stat import Gathered, PartitionStat, PartitionStats
 from lakewright.lifecycle.ttl.statistics_store import StatisticsStore
@@ -281,7 +282,9 @@ def _refreshed(
     changed: dict[str, str] = {}
     moved: set[str] = set()
     progress.stage("reading what completed since", len(news.writes))
+    undoes = bool(news.undone)
     for instant, body in state.timeline.commits(news.writes):
+        undoes |= UNDO_ENTRY in body.extra
         touched.update(body.write_stats, body.replaced)
         if changes_rows(body):
             for path in written_partitions(body):
@@ -318,7 +321,7 @@ def _refreshed(
             partitions=len(partitions),
         ),
     )
-    if news.undone:
+    if undoes:
         _count_undoes(state, partitions)
     return _Refreshed(now.with_stats(partitions), changed=True)
 
@@ -354,7 +357,7 @@ def _listed(state: TableState, now: _Now, progress: Progress) -> Gathered:
 def _count_undoes(state: TableState, partitions: dict[str, PartitionStat]) -> None:
     """Put in the time at which an undo brought partitions back, where that is the latest.
 
-    One that was a commit is on the timeline; a rollback leaves a note alone.
+    A rollback leaves a note alone, and so does a commit in partitions where all rows stayed out.
     """
     for path, at in restored_partitions(state.storage).items():
         stat = partitions.get(path)
