@@ -3,7 +3,7 @@
 A value that the column cannot hold, whole and unrounded, is an error, and so is one that cannot be
 computed: expressions answer NULL there, but a statement that stores rows must not lose a value in
 silence. Whoever wants a value cut says so with CAST, and whoever wants NULL with TRY_CAST. What was
-computed for a decimal column is rounded to its digits, as in every database: nobody wrote the others.
+computed for a decimal column is rounded to its digits, as in every database.
 """
 
 from dataclasses import dataclass
