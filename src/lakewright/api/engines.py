@@ -14,6 +14,7 @@ from lakewright.actions.executor import (
     Spread,
     StreamFunction,
 )
+from lakewright.actions.write.admission import check_names
 from lakewright.actions.write.intake import write_options
 from lakewright.actions.write.request import WriteRequest
 from lakewright.actions.write.rows import ArrowRows
@@ -83,8 +84,23 @@ def choose_engine(
 
     A Spark DataFrame is written by its session, and so is what the session ``makes``; other rows
     are taken by this process, which leaves files to ``session`` where the table has one. ``told``
-    hears of Spark's tasks, how many are done and how many there are.
+    hears of Spark's tasks, how many are done and how many there are. Rows with columns that only
+    the writer itself puts beside rows are refused: they would be taken for its own.
     """
+    engine, given = _chosen(state, rows, request, session, makes, told)
+    if given is not None:
+        check_names(engine.schema(given))
+    return engine, given
+
+
+def _chosen(
+    state: TableState,
+    rows: object,
+    request: WriteRequest[Any],
+    session: "SparkSession | None",
+    makes: "SparkSession | None",
+    told: TaskWatcher | None,
+) -> tuple[Executor[Any], Any]:
     options = write_options(state, request)
     if makes is not None or (rows is not None and is_spark_frame(rows)):
         frame: Any = rows if rows is None else _told(rows, stored_schema(state))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -157,3 +158,15 @@ def test_mistakes_are_told_in_our_words(table: lw.Table, mistake: str) -> None:
     with pytest.raises(lw.Invalid, match=told):
         act(table)
     assert rows_in(table) == [ROW]
+
+
+@pytest.mark.parametrize(
+    "name", ["_lakewright_delete", "_lakewright_partition", "_Lakewright_Group"]
+)
+def test_names_that_travel_beside_rows_are_refused(tmp_path: Path, name: str) -> None:
+    table = lw.create_table(tmp_path / "t", schema="id string, n bigint", key="id")
+    table.insert([{"id": "a", "n": 1}])
+    for write in (table.insert, table.upsert, table.insert_overwrite_table, table.delete):
+        with pytest.raises(lw.LakewrightError, match=f"column names {name}"):
+            write([{"id": "a", "n": 2, name: True}])
+    assert table.scan().to_arrow().to_pylist() == [{"id": "a", "n": 1}]
