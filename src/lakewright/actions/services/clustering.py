@@ -77,6 +77,9 @@ def schedule_clustering(
     settings = ClusteringSettings.of(work.options)
     buckets = _buckets(work) is not None
     _check(work, settings, buckets=buckets)
+    if not dry_run:
+        # A dead write that vanishes from under a plan would look like a writer at work.
+        work = repaired(work, writes=True)
     planner = ClusteringPlanner(work, settings, partitions, buckets=buckets)
     if dry_run:
         found = planner.plan()

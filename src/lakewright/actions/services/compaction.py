@@ -39,6 +39,9 @@ def schedule_compaction(
     """
     check_compactable(work)
     check_settings(Service.COMPACTION, work.options)
+    if not dry_run:
+        # A dead write that vanishes from under a plan would look like a writer at work.
+        work = repaired(work, writes=True)
     planner = Planner(work, Service.COMPACTION, PlanSettings.of(work.options), partitions)
     if dry_run:
         found = planner.plan()

@@ -45,6 +45,9 @@ def schedule_log_compaction(
     check_settings(Service.LOG_COMPACTION, work.options)
     enough = LOG_COMPACTION_BLOCKS.read(work.options)
     settings = replace(PlanSettings.of(work.options), strategy=Strategy.UNBOUNDED, then=())
+    if not dry_run:
+        # A dead write that vanishes from under a plan would look like a writer at work.
+        work = repaired(work, writes=True)
     planner = Planner(
         work,
         Service.LOG_COMPACTION,
