@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions
 
 from lakewright.actions.rowlevel.assign import COMPUTE, CONVERT, Assigned, fit
 from lakewright.engine.spark.expression import spark_sql
+from lakewright.engine.spark.gateway import Py4JJavaError
 from lakewright.model.errors import Invalid
 from lakewright.model.expression.bound import BoundExpression, BoundReference
 from lakewright.model.schema import Field

@@ -4,10 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from py4j.java_gateway import JavaClass
-from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 
+from lakewright.engine.spark.gateway import Py4JError, java_class
 from lakewright.engine.spark.session import is_connect, setting
 from lakewright.model.errors import Unsupported
 from lakewright.storage.port import Storage
@@ -76,11 +75,10 @@ def read_files(
 def _read_files(
     spark: "SparkSession", reader: "DataFrameReader", paths: Sequence[str]
 ) -> "DataFrame":
-    gateway = None if is_connect(spark) else spark.sparkContext._gateway
-    if gateway is None or len(paths) < _MANY:
+    if is_connect(spark) or len(paths) < _MANY:
         return reader.parquet(*paths)
     try:
-        pattern = JavaClass("java.util.regex.Pattern", gateway._gateway_client)
+        pattern = java_class(spark, "java.util.regex.Pattern")
         array = pattern.compile("\0").split("\0".join(paths))
     except Py4JError:  # a gateway that lets only listed classes be called
         return reader.parquet(*paths)

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import (
     AnalysisException,
     ArithmeticException,
@@ -19,6 +18,7 @@ from pyspark.errors import (
 from pyspark.sql import functions, types
 
 from lakewright.engine.spark.assign import converted_column
+from lakewright.engine.spark.gateway import Py4JJavaError
 from lakewright.engine.spark.native import quoted
 from lakewright.engine.spark.schema import (
     as_nullable,
