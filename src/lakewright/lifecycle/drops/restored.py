@@ -8,11 +8,10 @@ wanted the partitions.
 
 import json
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import datetime, tzinfo
 
 from lakewright.lifecycle.plans.plan import Json, decode, moment_of
-from lakewright.model.errors import AlreadyExists, NotFound
+from lakewright.model.errors import NotFound
 from lakewright.model.instant import instant_time
 from lakewright.storage.port import Storage
 
@@ -25,9 +24,8 @@ def note_restored(
     """Write down that an undo is about to bring partitions back."""
     body = {"plan": plan, "at": at.isoformat(), "partitions": sorted(partitions)}
     text = json.dumps(body, ensure_ascii=False).encode()
-    with suppress(AlreadyExists):
-        # Put there by a call of ours whose answer was lost.
-        storage.create(f"{RESTORED_FOLDER}/{plan}-{attempt}.json", text)
+    # One that is there was put there by this very attempt.
+    storage.create(f"{RESTORED_FOLDER}/{plan}-{attempt}.json", text)
 
 
 def restored_partitions(storage: Storage) -> dict[str, datetime]:
