@@ -19,7 +19,12 @@ from told import tell
 
 pytest.importorskip("hudi", reason="the hudi package is not installed")
 
-KINDS = [(kind, version) for kind in ("COPY_ON_WRITE", "MERGE_ON_READ") for version in (9, 6)]
+KINDS = [
+    ("COPY_ON_WRITE", 9),
+    ("MERGE_ON_READ", 6),
+    pytest.param(("COPY_ON_WRITE", 6), marks=pytest.mark.slow),
+    pytest.param(("MERGE_ON_READ", 9), marks=pytest.mark.slow),
+]
 IDS = [f"k{number}" for number in range(24)]
 BUCKET_FILES = (".hoodie/.bucket_index/", ".hoodie/.hashing_meta/")
 
