@@ -2,13 +2,15 @@
 
 ``FOLDER VERB`` does the verb in ``FOLDER/0``, ``FOLDER/1``, ... Each time a forked process dies
 just before its first, second, ... call to the operating system that changes anything, until one
-survives. Prints the number of deaths.
+survives. Prints the number of deaths. With ``named`` after them, the file system has no files
+without names.
 """
 
 import os
 import sys
 from pathlib import Path
 
+from lakewright.storage import draft
 from lakewright.storage.local import LocalStorage
 
 CALLS = ("open", "write", "utime", "fsync", "link", "rename", "unlink", "mkdir")
@@ -19,6 +21,9 @@ def act(storage: LocalStorage, verb: str) -> None:
     match verb:
         case "create":
             storage.create("a/b/f", NEW)
+        case "stream":
+            with storage.writer("a/b/f") as file:
+                file.write(NEW)
         case "write":
             storage.write("kept/f", NEW)
         case "writer":
@@ -52,6 +57,8 @@ def die_at(number: int) -> None:
 
 def main() -> None:
     folder, verb = Path(sys.argv[1]), sys.argv[2]
+    if "named" in sys.argv[3:]:
+        draft._FLAG = 0
     for number in range(100):
         storage = LocalStorage(str(folder / str(number)))
         storage.write("kept/f", OLD)

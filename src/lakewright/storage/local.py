@@ -2,9 +2,9 @@
 
 How the promises of the port are kept:
 
-* ``create`` writes a temporary file in the target's own folder, syncs it, links it to the final
-  name (the one atomic step, which fails when the name is taken), and syncs the folder. Where the
-  file system has no hard links, the final step is a rename under the folder's lock.
+* ``create`` writes a file without a name in the target's own folder, syncs it, links it to the
+  final name (the one atomic step, which fails when the name is taken), and syncs the folder.
+  Where the file system has no hard links, the final step is a rename under the folder's lock.
 * ``write`` and ``replace_if`` end in a rename under that lock, ``delete`` and ``move`` take it
   too. The lock is ``flock`` on the folder: it is shared by all threads and processes of this
   machine that use this module, leaves no file behind, and dies with its holder. Software that
@@ -13,9 +13,11 @@ How the promises of the port are kept:
 * A version is made of inode, modification time and size. Every file written here gets the
   clock's nanoseconds as its modification time, so that two writes within one tick of the
   kernel's coarse clock differ.
-* Temporary files are named ``.<random>.lakewright-tmp``: no part of the target's name is in
-  them, so that no reader of any table format takes them for data. Listings here hide them; a
-  crash can leave one behind, and it can be deleted at any time after.
+* What is being written has no name until it is whole, and is gone when its writer is killed.
+  Where the file system cannot do that, and for the moment in which one file takes another's
+  place, it has a temporary name, ``.<random>.lakewright-tmp``: no part of the target's name is
+  in it, so that no reader of any table format takes it for data. Listings here hide such files;
+  one that a crash left behind can be deleted at any time after.
 * Hadoop keeps checksums in ``.<name>.crc`` beside a file and refuses the file when they differ,
   so whatever changes or removes a file removes that sibling first.
 """
@@ -36,6 +38,7 @@ import pyarrow as pa
 
 from lakewright.model.errors import Denied, InvalidPath, LakewrightError, Unavailable
 from lakewright.storage.behind import WriteBehind
+from lakewright.storage.draft import Draft, draft, draft_of
 from lakewright.storage.paths import (
     TEMPORARY_SUFFIX,
     already_exists,
@@ -56,8 +59,6 @@ from lakewright.storage.posix import (
     make_folders,
     read_at,
     settle,
-    staged,
-    temporary_file,
     version_of,
 )
 from lakewright.storage.streams import walk_tree
@@ -177,10 +178,10 @@ class LocalStorage:
         with self._mapped(path), self._folder_of(path) as (name, folder):
             if exists(name, folder):
                 return False
-            with staged(data, folder, durable=self.durable) as temporary:
+            with draft_of(data, folder, durable=self.durable) as whole:
                 drop_checksum(name, folder)
                 try:
-                    link(temporary, folder, name, folder)
+                    whole.publish(name)
                 except FileExistsError:
                     return False
             self._sync(folder)
@@ -195,17 +196,17 @@ class LocalStorage:
         with self._mapped(path), self._folder_of(path) as (name, folder):
             if not data and self._appears(name, folder):
                 return
-            with staged(data, folder, durable=self.durable) as temporary, locked(folder):
-                self._put_in_place(path, temporary, name, folder)
+            with draft_of(data, folder, durable=self.durable) as whole, locked(folder):
+                self._put_in_place(path, whole, name, folder)
 
     @contextmanager
     def writer(self, path: str) -> Iterator[IO[bytes]]:
-        """Stream to a temporary file, which takes the final name at the end."""
+        """Stream to a draft, which takes its name at the end."""
         with ExitStack() as stack:
             with self._mapped(path):
                 name, folder = stack.enter_context(self._folder_of(path))
-                temporary, descriptor = stack.enter_context(temporary_file(folder))
-                raw = WriteBehind(descriptor, durable=self.durable)
+                whole = stack.enter_context(draft(folder))
+                raw = WriteBehind(whole.descriptor, durable=self.durable)
                 stack.callback(raw.stop)
                 file = stack.enter_context(io.BufferedWriter(raw, _BUFFER))
             try:
@@ -217,9 +218,9 @@ class LocalStorage:
             with self._mapped(path):
                 file.close()
                 raw.finish()
-                settle(descriptor, durable=self.durable)
+                settle(whole.descriptor, durable=self.durable)
                 with locked(folder):
-                    self._put_in_place(path, temporary, name, folder)
+                    self._put_in_place(path, whole, name, folder)
 
     def replace_if(self, path: str, data: bytes, version: str) -> bool:
         """Replace a file while its version is ``version``, under the folder's lock."""
@@ -228,7 +229,7 @@ class LocalStorage:
         with (
             self._mapped(path),
             self._folder_of(path) as (name, folder),
-            staged(data, folder, durable=self.durable) as temporary,
+            draft_of(data, folder, durable=self.durable) as whole,
             locked(folder),
         ):
             try:
@@ -237,7 +238,7 @@ class LocalStorage:
                 return False
             if version_of(current) != version:
                 return False
-            self._put_in_place(path, temporary, name, folder)
+            self._put_in_place(path, whole, name, folder)
             return True
 
     def move(self, source: str, target: str) -> None:
@@ -401,11 +402,11 @@ class LocalStorage:
         self._sync(folder)
         return True
 
-    def _put_in_place(self, path: str, temporary: str, name: str, folder: int) -> None:
-        """Give a settled temporary file its final name, durably; the folder's lock is held."""
+    def _put_in_place(self, path: str, whole: Draft, name: str, folder: int) -> None:
+        """Give a settled draft its final name, durably; the folder's lock is held."""
         drop_checksum(name, folder)
         try:
-            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            whole.replace(name)
         except IsADirectoryError as cause:
             raise self._in_the_way(path, "A folder stands where a file is wanted") from cause
         self._sync(folder)

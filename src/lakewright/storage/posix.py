@@ -10,12 +10,9 @@ around it meanwhile.
 import errno
 import fcntl
 import os
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-
-from lakewright.storage.paths import TEMPORARY_SUFFIX
 
 _NO_HARD_LINKS = frozenset(
     {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
@@ -59,30 +56,6 @@ def make_folders(full: str, *, durable: bool = True) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-@contextmanager
-def temporary_file(folder: int) -> Iterator[tuple[str, int]]:
-    """Make an empty temporary file in ``folder``; its name is gone when the block ends."""
-    name = f".{secrets.token_hex(12)}{TEMPORARY_SUFFIX}"
-    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
-    try:
-        yield name, descriptor
-    finally:
-        os.close(descriptor)
-        with suppress(FileNotFoundError):  # a rename took it
-            os.unlink(name, dir_fd=folder)
-
-
-@contextmanager
-def staged(data: bytes, folder: int, *, durable: bool = True) -> Iterator[str]:
-    """Write ``data`` to a settled temporary file in ``folder``."""
-    with temporary_file(folder) as (name, descriptor):
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        settle(descriptor, durable=durable)
-        yield name
 
 
 def settle(descriptor: int, *, durable: bool = True) -> None:

@@ -26,9 +26,17 @@ def names(storage: LocalStorage, folder: str = "") -> list[str]:
     return sorted(os.listdir(storage.locate(folder)))
 
 
-@pytest.mark.parametrize("verb", ["create", "write", "writer", "replace_if", "move", "delete"])
-def test_a_death_at_any_call_leaves_whole_files(tmp_path: Path, verb: str):
-    script = [sys.executable, storage_deaths.__file__, str(tmp_path), verb]
+VERBS = ["create", "stream", "write", "writer", "replace_if", "move", "delete"]
+
+
+def left(folder: Path) -> list[Path]:
+    return list(folder.rglob("*.lakewright-tmp"))
+
+
+@pytest.mark.parametrize("drafts", ["nameless", "named"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_death_at_any_call_leaves_whole_files(tmp_path: Path, verb: str, drafts: str):
+    script = [sys.executable, storage_deaths.__file__, str(tmp_path), verb, drafts]
     deaths = int(subprocess.run(script, capture_output=True, text=True, check=True).stdout)
     assert deaths >= 4
     old, new = storage_deaths.OLD, storage_deaths.NEW
@@ -43,6 +51,7 @@ def test_a_death_at_any_call_leaves_whole_files(tmp_path: Path, verb: str):
         checksum = storage.stat("kept/.f.crc") is not None
         expected = {
             "create": [{"kept/f": old}, {"kept/f": old, "a/b/f": new}],
+            "stream": [{"kept/f": old}, {"kept/f": old, "a/b/f": new}],
             "write": [{"kept/f": old}, {"kept/f": new}],
             "writer": [{"kept/f": old}, {"kept/f": new}],
             "replace_if": [{"kept/f": old}, {"kept/f": new}],
@@ -54,6 +63,42 @@ def test_a_death_at_any_call_leaves_whole_files(tmp_path: Path, verb: str):
         outcomes.add(expected.index(seen))
     assert 0 in outcomes, "some deaths came too early to change anything"
     assert expected.index(seen) == len(expected) - 1, "the survivor finished"
+    if drafts == "nameless":
+        # A file that takes another's place has a temporary name just before.
+        most = 0 if verb in {"create", "stream", "move", "delete"} else 1
+        assert len(left(tmp_path)) <= most, "what has no name is gone with its writer"
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EXDEV, errno.ENOENT])
+def test_a_draft_that_cannot_be_named_is_copied(storage, monkeypatch, code: int):
+    """As where ``/proc`` is another's, or a guard forbids it."""
+    link = os.link
+
+    def guarded(source, *args, **kwargs):
+        if str(source).startswith("/proc/"):
+            raise OSError(code, "forbidden")
+        return link(source, *args, **kwargs)
+
+    monkeypatch.setattr(os, "link", guarded)
+    data = os.urandom(3_000_000)
+    with storage.writer("streamed") as file:
+        file.write(data)
+    assert storage.create("created", data)
+    assert not storage.create("created", b"other")
+    storage.write("created", b"other")
+    assert storage.read("streamed") == data
+    assert storage.read("created") == b"other"
+    assert names(storage) == ["created", "streamed"]
+
+
+def test_a_full_disk_is_told_when_a_draft_gets_its_name(storage, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "no room for the name")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(Unavailable, match="no room"), storage.writer("f") as file:
+        file.write(b"x")
+    assert names(storage) == []
 
 
 def test_create_syncs_the_file_before_and_the_folder_after_it_is_named(storage, monkeypatch):
@@ -79,7 +124,7 @@ def test_create_syncs_the_file_before_and_the_folder_after_it_is_named(storage, 
     assert done == ["fsync file", "link", "fsync folder"]
     done.clear()
     storage.write("f", b"y")
-    assert done == ["fsync file", "rename", "fsync folder"]
+    assert done == ["fsync file", "link", "link", "rename", "fsync folder"]
     done.clear()
     storage.create("new/folder/g", b"z")
     assert done == ["fsync folder", "fsync folder", "fsync file", "link", "fsync folder"]
