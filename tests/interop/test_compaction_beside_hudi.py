@@ -24,8 +24,6 @@ NOW = ",".join(
     [
         *(f"{key}={value}" for key, value in PLAIN.items() if "max.delta.commits" not in key),
         "hoodie.compact.inline.max.delta.commits=1",
-        "hoodie.datasource.write.recordkey.field=id",
-        "hoodie.bucket.index.hash.field=id",
     ]
 )
 

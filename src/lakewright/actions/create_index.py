@@ -9,6 +9,7 @@ from lakewright.index.layout import (
     INDEX_TYPE,
     PARTITION_RULES,
     RULE_TYPE,
+    WRITERS_KEY,
     IndexKind,
 )
 from lakewright.model.bucket_rules.compiled import check_rules
@@ -99,11 +100,12 @@ def index_properties(
         INDEX_TYPE.key: said.value,
         BUCKETS.key: str(number),
         HASH_FIELDS.key: ",".join(fields),
+        WRITERS_KEY: ",".join(key),
     }
 
 
 def same_setting(key: str, one: str, other: str) -> bool:
     """Say whether two texts of a property mean the same."""
-    if key == HASH_FIELDS.key:
+    if key in {HASH_FIELDS.key, WRITERS_KEY}:
         return parse_names(one) == parse_names(other)
     return one.strip().lower() == other.strip().lower()

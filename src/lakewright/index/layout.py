@@ -70,6 +70,10 @@ HASH_FIELDS = declare(
     since="0.1",
     allowed="some of the key columns, with commas between",
 )
+#: The record key once more, under the name that writers give it. Hudi's procedures that are told
+#: a path, and no table, take what a bucket table's properties say for a writer's options, and
+#: fail where those name no key.
+WRITERS_KEY = "hoodie.datasource.write.recordkey.field"
 PARTITION_RULES = declare(
     "hoodie.bucket.index.partition.expressions",
     str,

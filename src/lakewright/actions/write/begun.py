@@ -20,7 +20,7 @@ from lakewright.actions.write.result import (
 )
 from lakewright.format.hudi.config import TableConfig
 from lakewright.format.hudi.properties import load_properties, update_properties
-from lakewright.index.layout import BUCKETS, HASH_FIELDS, INDEX_TYPE, IndexLayout
+from lakewright.index.layout import BUCKETS, HASH_FIELDS, INDEX_TYPE, WRITERS_KEY, IndexLayout
 from lakewright.model.errors import CommitStateUnknown, Conflict, SnapshotGone
 from lakewright.model.instant import Action
 from lakewright.model.schema import Struct
@@ -176,6 +176,7 @@ def store_index(state: TableState, layout: IndexLayout, options: Mapping[str, st
             changes[BUCKETS.key] = str(layout.buckets.rules.default)
         if layout.hash_fields:
             changes[HASH_FIELDS.key] = ",".join(layout.hash_fields)
+        changes[WRITERS_KEY] = ",".join(state.config.record_key)
     with open_lock(state.storage, options).acquire():
         update_properties(state.storage, changes)
 
