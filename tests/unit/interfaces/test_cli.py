@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,6 +33,12 @@ def rows(*arguments: str) -> list[dict[str, object]]:
 
 def test_the_version() -> None:
     assert run("--version") == f"lakewright {VERSION}\n"
+
+
+def test_the_package_runs_as_the_command() -> None:
+    words = [sys.executable, "-m", "lakewright", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == f"lakewright {VERSION}\n"
 
 
 def test_show_says_what_a_table_is(orders: str) -> None:
