@@ -5,7 +5,7 @@ import html
 import json
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewright.api.maintaining import Options
 from lakewright.api.plans import Opened, Plannable, TablePlan, keep
@@ -183,12 +183,12 @@ class Ttl:
         """Plan, and apply the plan at once; then let go of what plans hold beyond their time.
 
         ``strict`` drops nothing where something would be skipped, as a partition on which a
-        compaction is planned.
+        compaction is planned. What could not be let go of is told by ``notes``, not raised: the
+        partitions are dropped by then.
         """
         with self._opened(options) as work:
             ran = run_ttl(work, now=now, by=user_name(), strict=strict)
-            let_go(work)
-            return ran
+            return replace(ran, notes=let_go(work))
 
     def explain(
         self, partition: str, now: dt.datetime | None = None, *, options: Options | None = None
