@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from lakewright.api.arguments import text_of
 from lakewright.api.maintaining import Options
 from lakewright.api.plans import Opened, Plannable, TablePlan, keep
 from lakewright.api.services import user_name
@@ -157,7 +158,7 @@ class Ttl:
     ) -> TtlPolicy:
         """Remove the policy of a spec and return it; ``NotFound`` names the specs with one."""
         with self._opened(options) as work:
-            return drop_policy(work.state, spec, options, dry_run=dry_run)
+            return drop_policy(work.state, text_of("spec", spec), options, dry_run=dry_run)
 
     def plan(self, now: dt.datetime | None = None, *, options: Options | None = None) -> TablePlan:
         """Plan to drop what has expired: look at it, ``apply()`` it, and ``undo()`` that.
@@ -195,7 +196,7 @@ class Ttl:
     ) -> Verdict:
         """Say why a partition is kept or goes, by which policy, and when it will go."""
         with self._opened(options) as work:
-            return look(work, now).of(partition)
+            return look(work, now).of(text_of("partition", partition))
 
     def expired(
         self, now: dt.datetime | None = None, *, options: Options | None = None

@@ -127,7 +127,7 @@ class Plan(Shown):
 
     def explain(self, target: str) -> str:
         """Say what becomes of a target, and why; ``NotFound`` where the plan did not look at it."""
-        wanted = target.strip("/")
+        wanted = str(target).strip("/")
         for item in self.items:
             if item.target == wanted:
                 told = "".join(f"\n  {name}: {value}" for name, value in item.facts.items())
@@ -226,9 +226,9 @@ def new_plan_id(kind: str, now: datetime) -> str:
     return f"{kind}-{time}-{secrets.token_hex(2)}"
 
 
-def check_plan_id(id: str) -> str:
+def check_plan_id(id: object) -> str:
     """Return the moment within an id, by which ids are ordered; ``Invalid`` for what is none."""
-    found = _ID.fullmatch(id)
+    found = _ID.fullmatch(id) if isinstance(id, str) else None
     if found is None:
         raise Invalid(
             f"{id!r} is no id of a plan.",

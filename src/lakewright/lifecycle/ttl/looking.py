@@ -106,7 +106,7 @@ def look(
 ) -> Look:
     """Judge every partition by the policies of a run; ``rebuild`` lists the table anew first."""
     found = governing or governing_policies(work)
-    clock = now or dt.datetime.now(dt.UTC)
+    clock = dt.datetime.now(dt.UTC) if now is None else now
     stats = gather(work.state, rebuild=rebuild, progress=work.progress)
     created = creations(work.state, stats, found.policies, found.levels)
     verdicts = judge(
