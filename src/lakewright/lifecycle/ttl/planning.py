@@ -14,7 +14,7 @@ from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.drops.dropping import DropKind
 from lakewright.lifecycle.drops.held import planned_services, slices_of
 from lakewright.lifecycle.drops.planning import plan_drop
-from lakewright.lifecycle.plans.options import SAVEPOINT, UNDO_WINDOW, check_wishes
+from lakewright.lifecycle.plans.options import SAVEPOINT, UNDO_WINDOW
 from lakewright.lifecycle.plans.plan import Plan, PlanItem, Skipped, checksum, fact_of, lacking
 from lakewright.lifecycle.ttl.expiry import Verdict, judge, supports
 from lakewright.lifecycle.ttl.last_changes import last_changes
@@ -45,7 +45,6 @@ def plan_ttl(work: Servicing, *, now: dt.datetime | None = None, by: str = "") -
     too many, then the longest overdue. Those on which a service is planned are left to a later run.
     """
     work = replace(work, state=work.state.refresh())
-    check_wishes(work.options, work.state.config.properties)
     seen = look(work, now)
     chosen = _Choice(work, seen)
     if chosen.doubtful:
