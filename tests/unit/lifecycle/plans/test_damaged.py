@@ -5,9 +5,11 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import lakewright as lw
 from lakewright.api.table import Table
+from lakewright.interfaces.cli.main import app
 from lakewright.lifecycle.plans.apply import purge_overdue
 from lakewright.lifecycle.plans.quarantine import QUARANTINE_FOLDER
 from lakewright.lifecycle.plans.records import PlanState
@@ -164,3 +166,20 @@ def test_a_damaged_quarantine_hides_no_other(table: Table) -> None:
     assert (first.plan, second.damage) == (name, None)
     assert "where the files beside it belong" in str(first)
     assert [one.plan for one in purge_overdue(servicing(storage), LATER)] == [other]
+
+
+def test_sql_and_the_command_line_list_damaged_plans(tmp_path: Path) -> None:
+    lake = lw.connect(tmp_path / "lake")
+    columns = "id string, d string"
+    made = lake.create_table("t", schema=columns, key="id", partition_by=["d"])
+    made.upsert([{"id": "1", "d": "a"}])
+    whole, damaged = (made.plan_delete_partitions(["d=a"]).id for _ in range(2))
+    file(made, damaged, "plan.json").write_text("{")
+    shown = {row["plan"]: row for row in lake.sql("CALL show_plans(table => 't')").to_pylist()}
+    assert (shown[whole]["state"], shown[whole]["damage"]) == ("planned", None)
+    assert shown[damaged]["state"] == "damaged"
+    assert "restore it from a copy" in shown[damaged]["damage"]
+    ran = CliRunner().invoke(app, ["plans", "list", made.path, "-o", "json"])
+    told = {row["plan"]: row["damage"] for row in json.loads(ran.stdout)}
+    assert told[whole] is None
+    assert "restore it from a copy" in told[damaged]
