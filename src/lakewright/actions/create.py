@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lakewright.actions.create_choices import check_options_agree, check_properties_agree
 from lakewright.actions.create_index import index_properties, same_setting, take_rules
 from lakewright.actions.create_keys import check_role, plan_keys
 from lakewright.actions.tasks.write_settings import WriteSettings
@@ -106,6 +107,7 @@ def plan_create(
     if rules is not None:
         del made[BUCKETS.key]
     _check_agreement(made, given)
+    check_properties_agree(given, made)
     properties = {**given, **made}
     properties[CHECKSUM] = str(table_checksum(properties))
     check_config(TableConfig.of(properties))
@@ -116,8 +118,10 @@ def create_table(storage: Storage, plan: CreatePlan) -> None:
     """Make the table; the properties file is what makes it one, and only one creator wins.
 
     Bucket rules are written before it, under the table's lock: those that a creation which was
-    cut off has left must not become the table's.
+    cut off has left must not become the table's. ``InvalidOption`` where the options of the
+    storage choose what the table is: they do not.
     """
+    check_options_agree(storage.options, plan.properties)
     check_vacant(storage)
     for folder in plan.folders:
         storage.ensure_folder(folder)

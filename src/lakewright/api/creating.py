@@ -68,8 +68,9 @@ def create_table(
 
     ``schema`` is Arrow, Spark, Avro JSON or DDL text; ``key`` names the record key columns,
     members of structs as ``a.b``; with ``key=None`` keys are generated, and rows can be added but
-    not upserted. ``options`` are storage settings; the details are those of ``CreateOptions``.
-    ``AlreadyExists`` where a table is already.
+    not upserted. ``options`` are settings of storage and of what is done through the table that
+    is returned; those that choose what it is are refused. The details are those of
+    ``CreateOptions``. ``AlreadyExists`` where a table is already.
 
     One key column together with several partition columns gives record keys of the form
     ``id:42``, and otherwise ``42``, as in Hudi.

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.write.overwrite import partition_paths
+from lakewright.api.arguments import text_of
 from lakewright.api.buckets import Bucketed
 from lakewright.api.maintaining import Options
 from lakewright.api.services import user_name
@@ -27,7 +28,7 @@ from lakewright.lifecycle.plans.plan import Plan, PlanItem
 from lakewright.lifecycle.plans.quarantine import Quarantined, held, list_quarantined
 from lakewright.lifecycle.plans.records import Applied, PlanRecord, PlanRun, PlanState, Undone
 from lakewright.lifecycle.plans.store import PlanStore
-from lakewright.model.errors import Denied
+from lakewright.model.errors import Denied, Invalid
 from lakewright.model.shown import SHOWN, Shown, first_of
 
 #: Opens a table for one piece of work.
@@ -207,7 +208,8 @@ class Plannable(Bucketed):
         """
         with self._servicing(options) as work:
             paths = partition_paths(work.state, partitions)
-            plan = plan_drop(work, dict.fromkeys(paths, reason), by=user_name(), options=options)
+            why = dict.fromkeys(paths, text_of("reason", reason))
+            plan = plan_drop(work, why, by=user_name(), options=options)
             return keep(self._servicing, work, plan, options)
 
     def plan_orphans(
@@ -245,9 +247,18 @@ class Plannable(Bucketed):
 
 
 def _planned(work: Servicing, older_than: str | timedelta | None, *, purge: bool) -> Plan:
-    age = (
-        OLDER_THAN.read({OLDER_THAN.key: older_than}) if isinstance(older_than, str) else older_than
-    )
+    age: timedelta | None
+    match older_than:
+        case str():
+            age = OLDER_THAN.read({OLDER_THAN.key: older_than})
+        case timedelta() | None:
+            age = older_than
+        case _:
+            raise Invalid(
+                f"older_than={older_than!r} is no span of time.",
+                next_step='Give a text such as "3d", or a timedelta.',
+                argument="older_than",
+            )
     return plan_orphans(work, older_than=age, purge=purge, by=user_name())
 
 

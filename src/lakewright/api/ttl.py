@@ -5,8 +5,9 @@ import html
 import json
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from lakewright.api.arguments import text_of
 from lakewright.api.maintaining import Options
 from lakewright.api.plans import Opened, Plannable, TablePlan, keep
 from lakewright.api.services import user_name
@@ -157,7 +158,7 @@ class Ttl:
     ) -> TtlPolicy:
         """Remove the policy of a spec and return it; ``NotFound`` names the specs with one."""
         with self._opened(options) as work:
-            return drop_policy(work.state, spec, options, dry_run=dry_run)
+            return drop_policy(work.state, text_of("spec", spec), options, dry_run=dry_run)
 
     def plan(self, now: dt.datetime | None = None, *, options: Options | None = None) -> TablePlan:
         """Plan to drop what has expired: look at it, ``apply()`` it, and ``undo()`` that.
@@ -183,19 +184,19 @@ class Ttl:
         """Plan, and apply the plan at once; then let go of what plans hold beyond their time.
 
         ``strict`` drops nothing where something would be skipped, as a partition on which a
-        compaction is planned.
+        compaction is planned. What could not be let go of is told by ``notes``, not raised: the
+        partitions are dropped by then.
         """
         with self._opened(options) as work:
             ran = run_ttl(work, now=now, by=user_name(), strict=strict)
-            let_go(work)
-            return ran
+            return replace(ran, notes=let_go(work))
 
     def explain(
         self, partition: str, now: dt.datetime | None = None, *, options: Options | None = None
     ) -> Verdict:
         """Say why a partition is kept or goes, by which policy, and when it will go."""
         with self._opened(options) as work:
-            return look(work, now).of(partition)
+            return look(work, now).of(text_of("partition", partition))
 
     def expired(
         self, now: dt.datetime | None = None, *, options: Options | None = None

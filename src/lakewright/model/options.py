@@ -102,6 +102,7 @@ def check_options(
     Those are told once, and a warning is given of slips.
     ``stored`` are the properties of the table, if there is one: to repeat them is no wish.
     """
+    _check_mapping(given)
     _check_keys(key for key, value in given.items() if stored.get(key) != value)
     for key, value in given.items():
         _check_text(key, value)
@@ -120,6 +121,23 @@ def check_properties(given: Iterable[str]) -> None:
     _check_keys(
         key for key in given if key not in PROPERTIES and not key.startswith(PROPERTY_PREFIXES)
     )
+
+
+def _check_mapping(given: object) -> None:
+    """Refuse what callers without a type checker take for options."""
+    if not isinstance(given, Mapping):
+        raise InvalidOption(
+            f"options={given!r} are no options by name.",
+            next_step='Give texts by name: {"lakewright.undo.window": "7d"}, say.',
+            value=given,
+        )
+    for key in given:
+        if not isinstance(key, str):
+            raise InvalidOption(
+                f"{key!r} is no name of an option.",
+                next_step="Names of options are texts.",
+                key=key,
+            )
 
 
 def _check_text(key: str, value: object) -> None:

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import islice
 
+from lakewright.model.errors import Invalid
+
 #: Items that are shown unless more are asked for.
 SHOWN = 20
 
@@ -28,6 +30,16 @@ class Shown(ABC):
 
 def first_of(lines: Iterator[str], count: int, limit: int | None) -> Iterator[str]:
     """Stream the first ``limit`` of ``count`` lines, and how many are left out."""
+    if limit is not None and not _is_count(limit):
+        raise Invalid(
+            f"limit={limit!r} is no number of items.",
+            next_step="Give a whole number from 0, or None for all.",
+            argument="limit",
+        )
     yield from islice(lines, limit)
     if limit is not None and count > limit:
         yield f"  … and {count - limit} more"
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and value >= 0

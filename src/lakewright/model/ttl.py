@@ -91,7 +91,14 @@ class TtlPolicy:
         settings: Mapping[str, str] | None = None,
     ) -> "TtlPolicy":
         """Make a policy of what a person wrote; the error names what is wrong with it."""
-        return TtlPolicy(spec, _kind(spec, kind), _value(spec, value), dict(settings or {}))
+        if not isinstance(spec, str):
+            raise Invalid(
+                f"spec={spec!r} is no text.",
+                next_step="Write user_id=1/, user_id=*/ for each, or / for the whole table.",
+                spec=spec,
+            )
+        found = _settings(spec, {} if settings is None else settings)
+        return TtlPolicy(spec, _kind(spec, kind), _value(spec, value), found)
 
     @property
     def kept(self) -> str:
@@ -127,10 +134,32 @@ class TtlPolicy:
                 f"{text}: {VALUE} is no whole number.", next_step="Write it without a fraction."
             )
         settings = {k: v for k, v in members.items() if k not in (SPEC, POLICY, VALUE)}
-        for name, setting in settings.items():
-            if isinstance(setting, bool) or not isinstance(setting, (int, str)):
-                raise Invalid(f"{text}: {name} is no text.", next_step="Put it between quotes.")
-        return TtlPolicy.of(spec, kind, value, {k: str(v) for k, v in settings.items()})
+        return TtlPolicy.of(spec, kind, value, settings)
+
+
+def _settings(spec: str, settings: object) -> dict[str, str]:
+    """Return settings as texts; a whole number may be written as one."""
+    if not isinstance(settings, Mapping):
+        raise Invalid(
+            f"{spec}: settings={settings!r} are no settings by name.",
+            next_step='Give texts by name: {"format": "yyyy-MM-dd"}, say.',
+            spec=spec,
+        )
+    for name, value in settings.items():
+        if not isinstance(name, str):
+            raise Invalid(
+                f"{spec}: {name!r} is no name of a setting.",
+                next_step="Names of settings are texts.",
+                spec=spec,
+            )
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise Invalid(
+                f"{spec}: {name}={value!r} is no text.",
+                next_step="Put it between quotes.",
+                spec=spec,
+                setting=name,
+            )
+    return {name: str(value) for name, value in settings.items()}
 
 
 def _kind(spec: str, text: str) -> PolicyKind:

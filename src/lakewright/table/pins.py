@@ -8,12 +8,17 @@ table, a savepoint holds the files.
 """
 
 import json
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lakewright.model.errors import AlreadyExists, Corrupt, Invalid, NotFound
+from lakewright.model.logs import facts
 from lakewright.storage.port import Storage
+from lakewright.table.renamed_logs import other_names, with_other_names
+
+log = logging.getLogger(__name__)
 
 PINS_FOLDER = ".hoodie/.lakewright/pins"
 
@@ -79,8 +84,26 @@ def list_pins(storage: Storage) -> Iterator[Pin]:
             yield decode_pin(data, file.path)
 
 
+def readable_pins(storage: Storage) -> Iterator[Pin]:
+    """Stream the pins that can be read; the others are logged, and stay.
+
+    For whoever lets pins go: what one holds is not to be known for that of another.
+    """
+    for file in storage.list(PINS_FOLDER, stats=False):
+        if file.path.endswith(".json"):
+            try:
+                yield decode_pin(storage.read(file.path), file.path)
+            except NotFound:
+                continue  # dropped since it was listed
+            except Corrupt as error:
+                log.warning("a pin cannot be read, and stays", extra=facts(why=str(error)))
+
+
 def load_pins(storage: Storage, now: float) -> Pins:
-    """Return what is pinned at ``now`` (seconds since the epoch); ``Corrupt`` fails closed."""
+    """Return what is pinned at ``now`` (seconds since the epoch); ``Corrupt`` fails closed.
+
+    A log that got another name since is pinned under all its names.
+    """
     ids: set[str] = set()
     files: dict[str, frozenset[str]] = {}
     for pin in list_pins(storage):
@@ -88,7 +111,8 @@ def load_pins(storage: Storage, now: float) -> Pins:
             ids.add(pin.id)
             for partition, names in pin.files.items():
                 files[partition] = files.get(partition, _NONE) | names
-    return Pins(frozenset(ids), files)
+    others = other_names(storage) if files else {}
+    return Pins(frozenset(ids), with_other_names(files, others) if others else files)
 
 
 def _path(id: str) -> str:

@@ -11,6 +11,7 @@ import lakewright as lw
 from lakewright.actions.create import create_table, plan_create
 from lakewright.format.hudi.config import KeyGenerator
 from lakewright.model.ddl import parse_ddl
+from lakewright.model.errors import Invalid, InvalidOption
 from lakewright.model.table import TableDescriptor, TableId
 from lakewright.storage.memory import MemoryStorage
 from lakewright.table.state import open_state
@@ -258,3 +259,90 @@ def test_names_that_avro_does_not_know_are_no_names_of_records(tmp_path: Path) -
     text = made_table.definition.properties["hoodie.table.create.schema"]
     assert '"name":"my_table_2_record"' in text
     assert '"namespace":"hoodie.my_table_2"' in text
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "argument"),
+    [
+        ("hoodie.index.type", "GLOBAL_SIMPLE", "the argument index"),
+        ("hoodie.table.type", "MERGE_ON_READ", "the argument type"),
+        ("hoodie.datasource.write.table.type", "MERGE_ON_READ", "the argument type"),
+        ("hoodie.table.recordkey.fields", "ts", "the argument key"),
+        ("hoodie.datasource.write.recordkey.field", "ts", "the argument key"),
+        ("hoodie.table.partition.fields", "ts", "the argument partition_by"),
+        ("hoodie.datasource.write.partitionpath.field", "ts", "the argument partition_by"),
+        ("hoodie.table.ordering.fields", "ts", "the argument order_by"),
+        ("hoodie.table.precombine.field", "ts", "the argument order_by"),
+        ("hoodie.datasource.write.precombine.field", "ts", "the argument order_by"),
+        ("hoodie.record.merge.mode", "EVENT_TIME_ORDERING", "the argument merge_mode"),
+        ("hoodie.write.record.merge.mode", "EVENT_TIME_ORDERING", "the argument merge_mode"),
+        ("hoodie.table.version", "6", "the argument version"),
+        ("hoodie.write.table.version", "6", "the argument version"),
+        ("hoodie.bucket.index.num.buckets", "4", "the argument buckets"),
+        ("hoodie.bucket.index.partition.expressions", "dt=.*,4", "the argument buckets"),
+        ("hoodie.bucket.index.hash.field", "id", "the argument hash_by"),
+        ("hoodie.datasource.write.hive_style_partitioning", "false", "the argument hive_style"),
+        ("hoodie.datasource.write.partitionpath.urlencode", "true", "the argument url_encode"),
+        ("hoodie.table.keygenerator.type", "COMPLEX", "the argument key_generator"),
+        ("hoodie.datasource.write.keygenerator.class", "x.Y", "the argument key_generator"),
+        ("hoodie.table.cdc.enabled", "true", "it in properties="),
+        ("hoodie.partition.ttl.policies", "[]", "it in properties="),
+        ("hoodie.keygen.timebased.timezone", "UTC", "it in properties="),
+    ],
+)
+def test_options_choose_nothing_and_are_not_ignored(
+    key: str, value: str, argument: str, tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {"schema": SCHEMA, "key": "id", "partition_by": "dt"}
+    with pytest.raises(InvalidOption, match=f"give {argument} to create_table"):
+        lw.create_table(tmp_path / "t", options={key: value}, **given)
+    assert not (tmp_path / "t").exists()
+    with pytest.raises(InvalidOption, match=f"give {argument} to create_table"):
+        lw.connect(tmp_path / "lake", options={key: value}).create_table("t", **given)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "argument"),
+    [
+        ("hoodie.datasource.write.table.type", "MERGE_ON_READ", "type"),
+        ("hoodie.datasource.write.recordkey.field", "ts", "key"),
+        ("hoodie.datasource.write.partitionpath.field", "ts", "partition_by"),
+        ("hoodie.table.ordering.fields", "ts", "order_by"),
+        ("hoodie.table.precombine.field", "ts", "order_by"),
+        ("hoodie.datasource.write.precombine.field", "ts", "order_by"),
+        ("hoodie.write.record.merge.mode", "EVENT_TIME_ORDERING", "merge_mode"),
+        ("hoodie.write.table.version", "6", "version"),
+        ("hoodie.datasource.write.keygenerator.type", "COMPLEX", "key_generator"),
+    ],
+)
+def test_properties_do_not_contradict_arguments(
+    key: str, value: str, argument: str, tmp_path: Path
+) -> None:
+    with pytest.raises(Invalid, match=f"give the argument {argument}"):
+        lw.create_table(
+            tmp_path, schema=SCHEMA, key="id", partition_by="dt", properties={key: value}
+        )
+    with pytest.raises(Invalid, match="give the argument key"):
+        lw.create_table(
+            tmp_path, schema=SCHEMA, key=None, properties={"hoodie.table.recordkey.fields": "id"}
+        )
+
+
+def test_choices_may_be_repeated(tmp_path: Path) -> None:
+    said = {
+        "hoodie.datasource.write.table.type": "copy_on_write",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "dt:SIMPLE",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.index.type": "GLOBAL_SIMPLE",
+    }
+    lw.create_table(
+        tmp_path,
+        schema=SCHEMA,
+        key="id",
+        partition_by="dt",
+        order_by="ts",
+        index="GLOBAL_SIMPLE",
+        options={**said, "hoodie.parquet.max.file.size": "1000000"},
+        properties=said,
+    ).upsert([], options=said)

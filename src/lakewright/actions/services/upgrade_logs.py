@@ -6,7 +6,8 @@ new names first, while the table is still of the later version. Only then do the
 the version changes after that.
 
 A list of the copies is stored before the first is made, and whoever finds this cut off goes on
-with the same names. Where that happens after the old logs went, rows are read as ever, and changes
+with the same names. Both names of each are noted for pins and plans, which know the old ones.
+Where that happens after the old logs went, rows are read as ever, and changes
 of the writes that made them are refused (``HistoryGone``) until it is run again.
 """
 
@@ -24,6 +25,7 @@ from lakewright.storage.port import Storage
 from lakewright.table.horizon import see_at
 from lakewright.table.partitions import Tree, walk_partitions
 from lakewright.table.pruning import Tally
+from lakewright.table.renamed_logs import note_renames
 from lakewright.table.slicing import Listing, file_groups
 from lakewright.table.state import TableState, table_schema
 from lakewright.timeline.relayout import RenamedLog
@@ -83,6 +85,7 @@ def copy_logs(storage: Storage, renamed: Mapping[str, RenamedLog]) -> None:
     """Store the list, then copy each log to its new name; those that are there are left."""
     if not renamed:
         return
+    note_renames(storage, ((r.path, r.new_path) for r in renamed.values()))
     lines = (
         json.dumps([r.path, r.new_path, r.base_instant, r.base_file]) for r in renamed.values()
     )

@@ -63,9 +63,9 @@ def plan_upgrade(work: Servicing, version: int) -> UpgradePlan:
     )
 
 
-def check_version(version: int) -> None:
+def check_version(version: object) -> None:
     """Refuse a version that is not known here."""
-    if version not in LAYOUTS:
+    if not isinstance(version, int) or version not in LAYOUTS:
         raise Invalid(
             f"{version!r} is no version that a table can be given here.",
             next_step=f"Allowed: {', '.join(map(str, LAYOUTS))}.",

@@ -81,7 +81,7 @@ def partition_paths(
     paths = []
     for one in given:
         if isinstance(one, Mapping):
-            if strange := sorted(set(one) - set(names)):
+            if strange := sorted(map(str, set(one) - set(names))):
                 raise Invalid(
                     f"{', '.join(strange)}: no partition column.",
                     next_step=f"The partition columns are {', '.join(names)}.",
@@ -100,5 +100,7 @@ def partition_paths(
 def _checked(path: str) -> str:
     cleaned = check_path(path.strip("/"))
     if not cleaned or cleaned.split("/")[0] == ".hoodie":
-        raise InvalidPath(f"{path!r} is no partition.", path=path)
+        raise InvalidPath(
+            f"{path!r} is no partition.", next_step="Give a path, such as dt=2026-11-01.", path=path
+        )
     return cleaned

@@ -46,7 +46,7 @@ app = typer.Typer(
 
 Id = Annotated[str, typer.Argument(help="The id of a plan, as `plans list` prints it.")]
 _SHOWN = 50
-_PLANS = ("plan", "table", "state", "items", "files", "bytes", "made", "by", "undo_until")
+_PLANS = ("plan", "table", "state", "items", "files", "bytes", "made", "by", "undo_until", "damage")
 _ITEMS = ("target", "files", "bytes", "reason")
 _QUARANTINED = ("plan", "until", "files", "bytes", "why")
 _RUNS = ("number", "verb", "by", "began", "ended", "result")
@@ -205,7 +205,7 @@ def quarantine(path: Path, limit: Limit = None, output: As = Output.table) -> No
             "until": found.until,
             "files": len(found.files),
             "bytes": found.bytes,
-            "why": found.why,
+            "why": found.damage or found.why,
         }
         for found in open_table(path).quarantined()
     )
@@ -282,4 +282,5 @@ def _row(record: PlanRecord) -> dict[str, object]:
         "made": plan.created_at,
         "by": plan.created_by,
         "undo_until": None if applied is None else applied.undo_until,
+        "damage": record.damage,
     }

@@ -166,6 +166,8 @@ def run(
             emit_plan_items(ran.plan, output, limit)
         else:
             emit_applied(ran.applied, output)
+        for note in ran.notes:
+            typer.echo(f"note: {note}", err=True)
         return
     made = ttl.preview(_clock(now), options=settings_of(option))
     if output is Output.json:

@@ -17,11 +17,11 @@ from lakewright.actions.write.bucket_admission import admit_index
 from lakewright.actions.write.request import WriteRequest
 from lakewright.actions.write.write import write
 from lakewright.lifecycle.drops.held import (
-    gone_of,
     mark_of,
     moved_since,
     names_of,
     planned_services,
+    prepared_of,
     slices_of,
     to_json,
     writes_since,
@@ -32,14 +32,7 @@ from lakewright.lifecycle.drops.restored import restored_partitions
 from lakewright.lifecycle.drops.undoing import notes_on_undo, undo_drop, why_not_back
 from lakewright.lifecycle.plans.kinds import ATTEMPT_ENTRY, PLAN_ENTRY, Run
 from lakewright.lifecycle.plans.options import UNDO_WINDOW
-from lakewright.lifecycle.plans.plan import (
-    Plan,
-    PlanItem,
-    Skipped,
-    moment_of,
-    skipped_json,
-    skipped_of,
-)
+from lakewright.lifecycle.plans.plan import Plan, PlanItem, Skipped, skipped_json
 from lakewright.lifecycle.plans.records import Applied, Undone
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.model.errors import AlreadyExists, Conflict, LakewrightError
@@ -112,17 +105,16 @@ class DropKind:
             release(run.work, plan.id)
             return None
         instant, attempt = found
-        body = run.store.prepared(plan.id, attempt)
-        gone = gone_of(body["partitions"])
+        prepared = run.store.prepared(plan.id, attempt, prepared_of)
         return Applied(
             plan=plan.id,
             table=plan.table,
             at=run.now,
             by=run.by,
             instant=instant.requested,
-            done=tuple(one.partition for one in gone),
-            skipped=skipped_of(body["skipped"]),
-            undo_until=moment_of(body["until"]),
+            done=tuple(one.partition for one in prepared.gone),
+            skipped=prepared.skipped,
+            undo_until=prepared.until,
             attempt=attempt,
             resumed=True,
         )

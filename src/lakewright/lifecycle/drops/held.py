@@ -2,19 +2,23 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from lakewright.actions.buckets.rescale_slices import finished_slices
 from lakewright.actions.partitions.returning import Gone
 from lakewright.actions.services.slices import list_slices, partitions_of, planned_groups
 from lakewright.format.hudi.file_names import base_file, log_file
 from lakewright.format.hudi.metadata.commit import RESCALED, CommitMetadata
-from lakewright.lifecycle.plans.plan import Json, Plan
+from lakewright.lifecycle.plans.plan import Json, Plan, Skipped, moment_of, skipped_of
+from lakewright.lifecycle.plans.records import Applied
+from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.model.errors import Corrupt
-from lakewright.model.files import FileGroupId, FileSlice
+from lakewright.model.files import FileGroupId, FileSlice, LogFile
 from lakewright.model.instant import Instant
 from lakewright.storage.port import Storage
 from lakewright.storage.streams import map_bounded
+from lakewright.table.renamed_logs import other_names
 from lakewright.table.state import TableState
 from lakewright.timeline.view import TimelineView
 
@@ -96,6 +100,25 @@ def to_json(gone: Iterable[Gone]) -> dict[str, Json]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What an attempt at a plan wrote down before it dropped: what goes, and what is skipped.
+
+    ``until`` is the end of the undo window.
+    """
+
+    gone: tuple[Gone, ...]
+    skipped: tuple[Skipped, ...]
+    until: datetime
+
+
+def prepared_of(value: Json) -> Prepared:
+    """Read what an attempt wrote down."""
+    return Prepared(
+        gone_of(value["partitions"]), skipped_of(value["skipped"]), moment_of(value["until"])
+    )
+
+
 def gone_of(value: Mapping[str, Json]) -> tuple[Gone, ...]:
     """Read partitions that went."""
     return tuple(
@@ -119,6 +142,42 @@ def _slice(partition: str, value: Mapping[str, Json]) -> FileSlice:
         )
     kept = tuple(log for log in logs if log is not None)
     return FileSlice(FileGroupId(partition, value["group"]), value["instant"], base, kept)
+
+
+def dropped_by(store: PlanStore, applied: Applied) -> tuple[Gone, ...]:
+    """Return what a plan dropped, by the names that the files have now.
+
+    ``NotFound`` where it is not written down, ``Corrupt`` where that are not the partitions which
+    the plan is said to have dropped: an undo would leave some out, and say that it is done.
+    """
+    gone = store.prepared(applied.plan, applied.attempt, prepared_of).gone
+    told = {one.partition for one in gone} ^ set(applied.done)
+    if told:
+        raise Corrupt(
+            f"prepared-{applied.attempt}.json and applied.json of the plan {applied.plan} do not "
+            f"name the same partitions: {min(told)!r} is in one of them alone.",
+            next_step="The undo of the plan needs both: restore its folder from a copy.",
+            plan=applied.plan,
+            partition=min(told),
+        )
+    others = other_names(store.storage)
+    if not others:
+        return gone
+    return tuple(_renamed(store.storage, one, others) for one in gone)
+
+
+def _renamed(storage: Storage, gone: Gone, others: Mapping[str, frozenset[str]]) -> Gone:
+    if not any(log.path in others for piece in gone.slices for log in piece.logs):
+        return gone
+    there = {file.path for file in storage.list(gone.partition, stats=False)}
+
+    def now(log: LogFile) -> LogFile:
+        found = () if log.path in there else sorted(others.get(log.path, frozenset()) & there)
+        named = log_file(gone.partition, found[0].rpartition("/")[2]) if found else None
+        return named or log
+
+    slices = (replace(piece, logs=tuple(map(now, piece.logs))) for piece in gone.slices)
+    return replace(gone, slices=tuple(slices))
 
 
 def names_of(gone: Iterable[Gone]) -> dict[str, frozenset[str]]:

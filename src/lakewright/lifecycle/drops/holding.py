@@ -23,15 +23,21 @@ from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.services.views import savepoints
 from lakewright.format.hudi.metadata.clean import CleanPlan
 from lakewright.lifecycle.plans.options import SAVEPOINT
-from lakewright.lifecycle.plans.plan import Json, decode
+from lakewright.lifecycle.plans.plan import decode, names_of_json
 from lakewright.lifecycle.plans.records import PlanState
 from lakewright.lifecycle.plans.store import PLANS_FOLDER, PlanStore
-from lakewright.model.errors import AlreadyExists, InstantNotFound, LakewrightError, NotFound
+from lakewright.model.errors import (
+    AlreadyExists,
+    Corrupt,
+    InstantNotFound,
+    LakewrightError,
+    NotFound,
+)
 from lakewright.model.instant import Action
 from lakewright.model.logs import facts
 from lakewright.storage.port import Storage
 from lakewright.storage.streams import map_bounded
-from lakewright.table.pins import drop_pins, list_pins
+from lakewright.table.pins import drop_pins, readable_pins
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
@@ -89,7 +95,7 @@ def release(work: Servicing, plan: str) -> None:
 def release_ended(work: Servicing, now: datetime) -> tuple[str, ...]:
     """Delete savepoints and pins of plans that are undone, or can be no more; return those plans.
 
-    A plan that is being applied or undone keeps what it has.
+    A plan that is being applied or undone keeps what it has, and so does one that is damaged.
     """
     state = work.state.refresh()
     store = PlanStore(state.storage)
@@ -100,7 +106,7 @@ def release_ended(work: Servicing, now: datetime) -> tuple[str, ...]:
             _free_folders(state.storage, id)
             _delete(replace(work, state=state), saved.instant.requested)
             ended.add(id)
-    for pin in list_pins(state.storage):
+    for pin in readable_pins(state.storage):
         of_plan = _PIN.fullmatch(pin.id)
         if pin.until <= now.timestamp() or (of_plan and _is_undone(store, of_plan[1])):
             # The pin of an undo that failed ends long before the plan does.
@@ -123,17 +129,11 @@ def _free_folders(storage: Storage, plan: str) -> None:
     """Take the empty logs of a plan away."""
     where = _folders_path(plan)
     try:
-        partitions = decode(storage.read(where), where, _texts)
+        partitions = decode(storage.read(where), where, names_of_json)
     except NotFound:
         return
     storage.delete(_stays(plan, partitions))
     storage.delete([where])
-
-
-def _texts(value: Json) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise TypeError(f"{value!r} is no list of texts")
-    return value
 
 
 def _folders_path(plan: str) -> str:
@@ -164,6 +164,9 @@ def _has_ended(store: PlanStore, id: str, now: datetime) -> bool:
         record = store.record(id)
     except NotFound:
         return True
+    except Corrupt as error:
+        log.warning("a damaged plan keeps what it holds", extra=facts(plan=id, why=str(error)))
+        return False
     if record.applied is None or record.state is PlanState.UNDOING:
         return record.state is PlanState.PLANNED
     until = record.applied.undo_until

@@ -16,6 +16,10 @@ from lakewright.model.instant import instant_time
 from lakewright.storage.port import Storage
 
 RESTORED_FOLDER = ".hoodie/.lakewright/restored"
+_NEEDED = (
+    "Restore it from a copy. Without it, what that undo brought back may expire at once: delete "
+    "it only if that may be."
+)
 
 
 def note_restored(
@@ -36,7 +40,7 @@ def restored_partitions(storage: Storage) -> dict[str, datetime]:
             data = storage.read(file.path)
         except NotFound:
             continue
-        at, partitions = decode(data, file.path, _read)
+        at, partitions = decode(data, file.path, _read, _NEEDED)
         for partition in partitions:
             found[partition] = max(found.get(partition, at), at)
     return found

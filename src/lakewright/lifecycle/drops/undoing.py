@@ -12,7 +12,7 @@ from datetime import timedelta
 from lakewright.actions.partitions.returning import Gone, bring_back, written_since_drop
 from lakewright.actions.services.rolling_back import rollback
 from lakewright.actions.services.servicing import Servicing
-from lakewright.lifecycle.drops.held import cleaned, gone_of, names_of, sized
+from lakewright.lifecycle.drops.held import cleaned, dropped_by, names_of, sized
 from lakewright.lifecycle.drops.restored import note_restored
 from lakewright.lifecycle.plans.kinds import UNDO_ENTRY, Run
 from lakewright.lifecycle.plans.plan import Plan
@@ -46,7 +46,7 @@ def why_not_back(plan: Plan, applied: Applied, store: PlanStore) -> str | None:
     if applied.instant is None:
         return "it changed nothing"
     try:
-        gone = gone_of(store.prepared(plan.id, applied.attempt)["partitions"])
+        gone = dropped_by(store, applied)
     except NotFound:
         return "what it dropped is not written down any more"
     return _why_cleaned(store.storage, gone)
@@ -77,7 +77,7 @@ def notes_on_undo(applied: Applied, work: Servicing) -> tuple[str, ...]:
 
 def undo_drop(plan: Plan, applied: Applied, run: Run, pin: str) -> Undone:
     """Let the partitions of a plan come back; ``pin`` is what held their files until now."""
-    gone = gone_of(run.store.prepared(plan.id, applied.attempt)["partitions"])
+    gone = dropped_by(run.store, applied)
     own = f"{plan.id}-undo-{run.attempt}"
     storage = run.work.state.storage
     _pin(storage, own, plan, gone, run)

@@ -17,7 +17,15 @@ from lakewright.lifecycle.orphans.planning import INSTANT, ORPHANS, facts_of
 from lakewright.lifecycle.plans.apply import PURGES
 from lakewright.lifecycle.plans.kinds import Run
 from lakewright.lifecycle.plans.options import QUARANTINE
-from lakewright.lifecycle.plans.plan import Json, Plan, PlanItem, Skipped, skipped_of
+from lakewright.lifecycle.plans.plan import (
+    Json,
+    Plan,
+    PlanItem,
+    Skipped,
+    fact_of,
+    names_of_json,
+    skipped_of,
+)
 from lakewright.lifecycle.plans.quarantine import (
     Quarantined,
     go_on,
@@ -106,11 +114,11 @@ class OrphanKind:
         prepared = _last_prepared(plan, run)
         if prepared is None:
             return None
-        attempt, body = prepared
+        attempt, files, left = prepared
         run = replace(run, attempt=attempt)
-        skipped = list(skipped_of(body["skipped"]))
+        skipped = list(left)
         if plan.purge:
-            return self._purged_on(plan, run, body["files"], skipped)
+            return self._purged_on(plan, run, files, skipped)
         storage = run.work.state.storage
         found = held(storage, plan.id)
         if found is None:
@@ -230,8 +238,8 @@ class _Again:
         found = self._claims.look(file)
         if isinstance(found, str):
             return found
-        item = self._items[path]
-        same = found.size == item.bytes and facts_of(found) == dict(item.facts)
+        item = self._items.get(path)
+        same = item is not None and found.size == item.bytes and facts_of(found) == dict(item.facts)
         return None if same else _CHANGED
 
 
@@ -240,7 +248,7 @@ def _why_alive(plan: Plan, paths: Iterable[str], state: TableState) -> str | Non
 
     Once the timeline begins after an instant, all its files count as committed.
     """
-    instants = {item.target: item.facts[INSTANT] for item in plan.items}
+    instants = {item.target: fact_of(plan, item, INSTANT) for item in plan.items}
     view = state.timeline
     alive = [path for path in paths if view.is_committed(instants.get(path, ""))]
     if not alive:
@@ -268,14 +276,19 @@ def _until(plan: Plan, run: Run) -> datetime:
     return run.now + QUARANTINE.read({**run.work.options, **plan.options})
 
 
-def _last_prepared(plan: Plan, run: Run) -> tuple[int, Mapping[str, Json]] | None:
-    """Return what the last attempt wrote down that came so far."""
+def _last_prepared(plan: Plan, run: Run) -> tuple[int, tuple[str, ...], tuple[Skipped, ...]] | None:
+    """Return what the last attempt wrote down that came so far: its number, files, and the rest."""
     for number in reversed(run.store.standing(plan.id).attempts("applying")):
         try:
-            return number, run.store.prepared(plan.id, number)
+            files, skipped = run.store.prepared(plan.id, number, _prepared)
+            return number, files, skipped
         except NotFound:
             continue
     return None
+
+
+def _prepared(value: Json) -> tuple[tuple[str, ...], tuple[Skipped, ...]]:
+    return names_of_json(value["files"]), skipped_of(value["skipped"])
 
 
 def _delete(run: Run, paths: Sequence[str]) -> None:

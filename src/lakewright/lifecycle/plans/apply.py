@@ -21,6 +21,7 @@ from lakewright.lifecycle.plans.records import Applied, PlanRun, PlanState, Undo
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.model.errors import (
     Conflict,
+    Corrupt,
     HistoryGone,
     Invalid,
     LakewrightError,
@@ -76,7 +77,7 @@ def apply_plan(
         number = store.begin(id, "applying", by, datetime.now(UTC))
         run = Run(work, store, number, by, strict)
         applied = _noted(store, id, run, "applying", lambda: kind.apply(plan, run))
-        store.finish_applying(applied)
+        _ended(id, lambda: store.finish_applying(applied))
     told = facts(
         plan=id, instant=applied.instant, done=len(applied.done), skipped=len(applied.skipped)
     )
@@ -134,7 +135,7 @@ def undo_plan(work: Servicing, kind: Kind, id: str, *, by: str = "") -> Undone:
         number = store.begin(id, "undoing", by, datetime.now(UTC))
         run = Run(work, store, number, by)
         undone = _noted(store, id, run, "undoing", lambda: kind.undo(plan, applied, run))
-        store.finish_undoing(undone)
+        _ended(id, lambda: store.finish_undoing(undone))
     log.info("plan undone", extra=facts(plan=id, instant=undone.instant, how=undone.how))
     return undone
 
@@ -200,6 +201,9 @@ def purge_overdue(work: Servicing, now: datetime, *, by: str = "") -> tuple[Quar
         except NotFound:
             with suppress(NotFound):  # the plan is forgotten, or somebody else came first
                 purged.append(purge(work.state.storage, one.plan))
+        except Corrupt as error:
+            told = facts(plan=one.plan, why=str(error))
+            log.warning("quarantine of a damaged plan is left alone", extra=told)
     return tuple(purged)
 
 
@@ -275,6 +279,17 @@ def _noted(store: PlanStore, id: str, run: Run, verb: str, do: Callable[[], T]) 
     told = next(result.lines(0)) if isinstance(result, Applied | Undone) else ""
     _note(store, id, PlanRun(run.attempt, verb, run.by, began, run.now, told))
     return result
+
+
+def _ended(id: str, say: Callable[[], None]) -> None:
+    """Say how far a plan has come, after it took effect: that counts for more.
+
+    Where it cannot be said, the next apply or undo finds what was done, and says it then.
+    """
+    try:
+        say()
+    except LakewrightError as error:
+        log.warning("what came of a plan could not be kept", extra=facts(plan=id, why=str(error)))
 
 
 def _note(store: PlanStore, id: str, run: PlanRun) -> None:

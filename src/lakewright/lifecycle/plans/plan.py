@@ -27,6 +27,10 @@ JsonText: TypeAlias = str | bytes
 
 _KIND = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", re.ASCII)
 _ID = re.compile(r"([a-z][a-z0-9-]*)-([0-9]{8}T[0-9]{9})-([0-9a-f]{4})", re.ASCII)
+_RESTORE_PLAN = (
+    "Where it was applied, an undo needs it: restore it from a copy. Otherwise delete its folder, "
+    "and plan again."
+)
 _COLUMNS = ("target", "files", "bytes", "reason")
 
 
@@ -123,7 +127,7 @@ class Plan(Shown):
 
     def explain(self, target: str) -> str:
         """Say what becomes of a target, and why; ``NotFound`` where the plan did not look at it."""
-        wanted = target.strip("/")
+        wanted = str(target).strip("/")
         for item in self.items:
             if item.target == wanted:
                 told = "".join(f"\n  {name}: {value}" for name, value in item.facts.items())
@@ -192,7 +196,7 @@ class Plan(Shown):
     @staticmethod
     def from_json(text: JsonText, where: str = "the plan") -> "Plan":
         """Read a plan; ``Corrupt``, naming ``where`` it lies, for what is none."""
-        return decode(text, where, _plan)
+        return decode(text, where, _plan, _RESTORE_PLAN)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
@@ -222,9 +226,9 @@ def new_plan_id(kind: str, now: datetime) -> str:
     return f"{kind}-{time}-{secrets.token_hex(2)}"
 
 
-def check_plan_id(id: str) -> str:
+def check_plan_id(id: object) -> str:
     """Return the moment within an id, by which ids are ordered; ``Invalid`` for what is none."""
-    found = _ID.fullmatch(id)
+    found = _ID.fullmatch(id) if isinstance(id, str) else None
     if found is None:
         raise Invalid(
             f"{id!r} is no id of a plan.",
@@ -235,14 +239,30 @@ def check_plan_id(id: str) -> str:
     return found[2]
 
 
-def decode(text: JsonText, where: str, read: Callable[[Json], T]) -> T:
+def unread_plan(id: str) -> "Plan":
+    """Return what the id of a plan tells of it, where the plan itself cannot be read."""
+    found = _ID.fullmatch(id)
+    assert found is not None
+    try:
+        made = datetime.strptime(f"{found[2]}000", "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
+    except ValueError:
+        made = datetime.fromtimestamp(0, UTC)
+    return Plan(id, "", found[1], PlanBase(None, None), (), "", made)
+
+
+def decode(
+    text: JsonText,
+    where: str,
+    read: Callable[[Json], T],
+    next_step: str = "Restore it from a copy.",
+) -> T:
     """Read JSON by a function that picks a value apart; ``Corrupt`` where either fails."""
     try:
         return read(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Invalid) as cause:
         raise Corrupt(
             f"{where} cannot be read: {type(cause).__name__}: {cause}.",
-            next_step="Delete it, and plan again.",
+            next_step=next_step,
             path=where,
         ) from cause
 
@@ -273,6 +293,23 @@ def _plan(value: Json) -> Plan:
     )
 
 
+def fact_of(plan: Plan, item: PlanItem, name: str) -> str:
+    """Return a fact of an item that the kind of the plan needs; ``Corrupt`` without it."""
+    found = item.facts.get(name)
+    if found is None:
+        raise lacking(plan, f"of {_named(item.target)} it does not tell the {name}")
+    return found
+
+
+def lacking(plan: Plan, what: str) -> Corrupt:
+    """Return the error for a plan that was kept, and is not as plans of its kind are."""
+    return Corrupt(
+        f"the plan {plan.id} is not as plans of the kind {plan.kind} are: {what}.",
+        next_step=_RESTORE_PLAN,
+        plan=plan.id,
+    )
+
+
 def skipped_of(value: Json) -> tuple[Skipped, ...]:
     """Read what was left out."""
     return tuple(
@@ -284,6 +321,13 @@ def skipped_of(value: Json) -> tuple[Skipped, ...]:
 def skipped_json(one: Skipped) -> dict[str, Json]:
     """Return what was left out, for ``skipped_of`` to read."""
     return {"target": one.target, "reason": one.reason, **({"rest": True} if one.rest else {})}
+
+
+def names_of_json(value: Json) -> tuple[str, ...]:
+    """Read a list of texts."""
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is no list of texts")
+    return tuple(map(_text, value))
 
 
 def texts_of(value: Json) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from lakewright.lifecycle.plans.plan import Json, check_plan_id, decode, moment_of
-from lakewright.model.errors import AlreadyExists, Conflict, HistoryGone, NotFound
+from lakewright.model.errors import AlreadyExists, Conflict, Corrupt, HistoryGone, NotFound
 from lakewright.model.logs import facts
 from lakewright.model.shown import SHOWN, Shown, first_of
 from lakewright.storage.paths import check_path
@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 
 QUARANTINE_FOLDER = ".hoodie/.lakewright/quarantine"
 
+_NEEDED = "It tells where the files beside it belong: restore it from a copy."
+#: Until when files stay of which nobody can tell that.
+_UNKNOWN = datetime.max.replace(tzinfo=UTC)
 #: Files that are moved at the same time.
 _MOVES = 8
 #: Bytes that are compared at a time.
@@ -36,12 +39,16 @@ Moved = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Quarantined(Shown):
-    """What a plan put aside: paths as they were, with their sizes, and until when they stay."""
+    """What a plan put aside: paths as they were, with their sizes, and until when they stay.
+
+    ``damage`` says that the list of them cannot be read, and what to do; nothing is purged then.
+    """
 
     plan: str
     until: datetime
     why: str
     files: tuple[tuple[str, int], ...]
+    damage: str | None = None
 
     @property
     def bytes(self) -> int:
@@ -50,6 +57,9 @@ class Quarantined(Shown):
 
     def lines(self, limit: int | None = SHOWN) -> Iterator[str]:
         """Stream it as lines of text; ``limit`` files, None for all."""
+        if self.damage is not None:
+            yield f"plan {self.plan}: damaged: {self.damage}"
+            return
         yield (
             f"plan {self.plan}: {len(self.files)} files of {self.bytes} bytes in quarantine until "
             f"{self.until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {self.why}"
@@ -219,25 +229,29 @@ def purge(storage: Storage, plan: str) -> Quarantined:
 
 def overdue(storage: Storage, now: datetime) -> tuple[Quarantined, ...]:
     """Return what has lain in quarantine for its time."""
-    return tuple(one for one in list_quarantined(storage) if one.until <= now)
+    listed = list_quarantined(storage)
+    return tuple(one for one in listed if one.damage is None and one.until <= now)
 
 
 def list_quarantined(storage: Storage) -> Iterator[Quarantined]:
-    """Stream what lies in quarantine, by plan."""
+    """Stream what lies in quarantine, by plan; one whose list cannot be read says why."""
     names = sorted(file.path for file in storage.list(QUARANTINE_FOLDER, stats=False))
     for path in names:
         if path.endswith(".json"):
             try:
-                yield decode(storage.read(path), path, _quarantined)
+                yield _decode(storage.read(path), path)
             except NotFound:
                 continue  # purged since it was listed
+            except Corrupt as error:
+                plan = path.rpartition("/")[2].removesuffix(".json")
+                yield Quarantined(plan, _UNKNOWN, "it is damaged", (), damage=str(error))
 
 
 def held(storage: Storage, plan: str) -> Quarantined | None:
     """Return what a plan has in quarantine; None where it has nothing."""
     path = _list_path(plan)
     try:
-        return decode(storage.read(path), path, _quarantined)
+        return _decode(storage.read(path), path)
     except NotFound:
         return None
 
@@ -296,6 +310,10 @@ def _list_path(plan: str) -> str:
 def _aside(plan: str, path: str) -> str:
     check_plan_id(plan)
     return f"{QUARANTINE_FOLDER}/{plan}/{check_path(path)}"
+
+
+def _decode(data: bytes, path: str) -> Quarantined:
+    return decode(data, path, _quarantined, _NEEDED)
 
 
 def _quarantined(value: Json) -> Quarantined:

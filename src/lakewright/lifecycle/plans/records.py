@@ -24,14 +24,19 @@ from lakewright.model.shown import SHOWN, Shown, first_of
 HOW = "how"
 
 
+#: What to do about a record that an undo reads.
+_NEEDED = "The undo of the plan needs it: restore it from a copy."
+
+
 class PlanState(StrEnum):
-    """How far a plan has come."""
+    """How far a plan has come; of a damaged one that cannot be told."""
 
     PLANNED = "planned"
     APPLYING = "applying"
     APPLIED = "applied"
     UNDOING = "undoing"
     UNDONE = "undone"
+    DAMAGED = "damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,7 @@ class Applied(Shown):
     @staticmethod
     def from_json(text: JsonText, where: str) -> "Applied":
         """Read it; ``Corrupt`` for what is none."""
-        return decode(text, where, _applied)
+        return decode(text, where, _applied, _NEEDED)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
@@ -230,7 +235,7 @@ class PlanRun:
     @staticmethod
     def from_json(text: JsonText, where: str) -> "PlanRun":
         """Read it; ``Corrupt`` for what is none."""
-        return decode(text, where, _run)
+        return decode(text, where, _run, "Delete it: nothing but the list of runs reads it.")
 
 
 def _run(value: Json) -> PlanRun:
@@ -246,12 +251,19 @@ def _run(value: Json) -> PlanRun:
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """A plan as it is kept with the table, and how far it has come."""
+    """A plan as it is kept with the table, and how far it has come.
+
+    ``damage`` says of a damaged one which file cannot be read, and what to do; ``plan`` holds no
+    more than its id tells then, if it is the plan itself.
+    """
 
     plan: Plan
     state: PlanState
     applied: Applied | None = None
     undone: Undone | None = None
+    damage: str | None = None
 
     def __str__(self) -> str:
+        if self.damage is not None:
+            return f"{self.state}: plan {self.plan.id}: {self.damage}"
         return f"{self.state}: {next(self.plan.lines(0))}"

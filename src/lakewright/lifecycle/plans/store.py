@@ -6,22 +6,28 @@ one is told that it came second. What a plan has come to is read off the names.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from lakewright.lifecycle.plans.options import RETENTION
-from lakewright.lifecycle.plans.plan import Json, Plan, check_plan_id, decode
+from lakewright.lifecycle.plans.plan import Json, Plan, check_plan_id, decode, unread_plan
 from lakewright.lifecycle.plans.records import Applied, PlanRecord, PlanRun, PlanState, Undone
-from lakewright.model.errors import AlreadyExists, Conflict, NotFound
+from lakewright.model.errors import AlreadyExists, Conflict, Corrupt, Invalid, NotFound
 from lakewright.storage.port import Storage
 from lakewright.timeline.owner import Owner
+
+T = TypeVar("T")
 
 PLANS_FOLDER = ".hoodie/.lakewright/plans"
 
 _PLAN = "plan.json"
 _APPLIED = "applied.json"
 _UNDONE = "undone.json"
+_NEEDED = (
+    "The undo of the plan needs it, and so does an apply that was cut off: restore it from a copy."
+)
 _NUMBERED = re.compile(r"(applying|undoing|prepared|run)-([0-9]+)\.json")
 
 
@@ -76,17 +82,27 @@ class PlanStore:
         return PlanRecord(plan, standing.state, self.applied(id), self.undone(id))
 
     def list(self) -> Iterator[PlanRecord]:
-        """Stream all plans, newest first; one that is deleted meanwhile is left out."""
+        """Stream all plans, newest first; one that is deleted meanwhile is left out.
+
+        One that cannot be read is listed as damaged, and says why.
+        """
         for id in self.ids():
             try:
                 yield self.record(id)
             except NotFound:
                 continue
+            except Corrupt as error:
+                yield self._damaged(id, error)
 
     def ids(self) -> tuple[str, ...]:
         """Return the ids of all plans, newest first."""
-        names = (path.rpartition("/")[2] for path in self.storage.folders(PLANS_FOLDER))
-        dated = [(check_plan_id(name), name) for name in names]
+        dated = []
+        for path in self.storage.folders(PLANS_FOLDER):
+            name = path.rpartition("/")[2]
+            try:
+                dated.append((check_plan_id(name), name))
+            except Invalid:
+                continue  # somebody else's
         return tuple(name for _, name in sorted(dated, reverse=True))
 
     def standing(self, id: str) -> Standing:
@@ -134,10 +150,13 @@ class PlanStore:
         path = self._path(id, f"prepared-{attempt}.json")
         self.storage.write(path, json.dumps(body, ensure_ascii=False).encode())
 
-    def prepared(self, id: str, attempt: int) -> Mapping[str, Json]:
-        """Return what an attempt wrote down; ``NotFound`` where it did not come so far."""
+    def prepared(self, id: str, attempt: int, read: Callable[[Json], T]) -> T:
+        """Return what an attempt wrote down, picked apart by ``read``.
+
+        ``NotFound`` where it did not come so far.
+        """
         path = self._path(id, f"prepared-{attempt}.json")
-        return decode(self.storage.read(path), path, _mapping)
+        return decode(self.storage.read(path), path, read, _NEEDED)
 
     def finish_applying(self, applied: Applied) -> None:
         """Say that a plan was applied; ``Conflict`` where another process said so already."""
@@ -162,12 +181,12 @@ class PlanStore:
     def expire(self, options: Mapping[str, str], now: datetime) -> tuple[str, ...]:
         """Forget plans that are older than the retention, and return their ids.
 
-        One that is under way stays, and so does one that can still be undone.
+        One that is under way stays, and so does one that can still be undone, or is damaged.
         """
         kept: timedelta = RETENTION.read(options)
         gone = []
         for record in self.list():
-            if record.state in (PlanState.APPLYING, PlanState.UNDOING):
+            if record.state in (PlanState.APPLYING, PlanState.UNDOING, PlanState.DAMAGED):
                 continue
             until = None if record.applied is None else record.applied.undo_until
             undoable = record.state is PlanState.APPLIED and until is not None and until > now
@@ -175,6 +194,13 @@ class PlanStore:
                 self.delete(record.plan.id)
                 gone.append(record.plan.id)
         return tuple(gone)
+
+    def _damaged(self, id: str, error: Corrupt) -> PlanRecord:
+        try:
+            plan = self.load(id)
+        except (Corrupt, NotFound):
+            plan = unread_plan(id)
+        return PlanRecord(plan, PlanState.DAMAGED, damage=str(error))
 
     def _finish(self, id: str, name: str, text: str) -> None:
         if not self._create(id, name, text):
@@ -196,9 +222,3 @@ class PlanStore:
     def _path(self, id: str, name: str) -> str:
         check_plan_id(id)
         return f"{PLANS_FOLDER}/{id}/{name}"
-
-
-def _mapping(value: Json) -> Mapping[str, Json]:
-    if not isinstance(value, dict):
-        raise TypeError(f"{value!r} is no object")
-    return value

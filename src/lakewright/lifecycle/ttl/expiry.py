@@ -392,10 +392,15 @@ def _counted(number: int) -> str:
 
 
 def _in_utc(now: dt.datetime) -> dt.datetime:
-    """Return a moment as one of UTC; a clock without a zone is refused."""
+    """Return a moment as one of UTC; what is none, and a clock without a zone, are refused."""
+    step = "Give an aware datetime, e.g. datetime.now(timezone.utc)."
+    if not isinstance(now, dt.datetime):
+        raise Invalid(f"now={now!r} is no moment.", next_step=step, value=now)
     if now.tzinfo is None:
+        raise Invalid(f"{now!r} has no time zone.", next_step=step, value=now)
+    try:
+        return now.astimezone(dt.UTC)
+    except OverflowError as cause:
         raise Invalid(
-            f"{now!r} has no time zone.",
-            next_step="Give an aware datetime, e.g. datetime.now(timezone.utc).",
-        )
-    return now.astimezone(dt.UTC)
+            f"{now!r} lies beyond all times of UTC that can be told.", next_step=step, value=now
+        ) from cause

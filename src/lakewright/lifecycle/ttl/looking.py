@@ -8,12 +8,12 @@ from operator import attrgetter
 
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.drops.restored import restored_partitions
-from lakewright.lifecycle.plans.options import UNDO_WINDOW
+from lakewright.lifecycle.plans.options import UNDO_WINDOW, check_wishes
 from lakewright.lifecycle.ttl.bound import Governance, bind
 from lakewright.lifecycle.ttl.creation import creation_times
 from lakewright.lifecycle.ttl.expiry import Created, Effect, Restored, Verdict, effect, judge
 from lakewright.lifecycle.ttl.levels import Levels
-from lakewright.lifecycle.ttl.options import DAYS, requested_policies
+from lakewright.lifecycle.ttl.options import DAYS, check_used, requested_policies
 from lakewright.lifecycle.ttl.partition_stat import PartitionStats
 from lakewright.lifecycle.ttl.policies import levels_of, table_policies
 from lakewright.lifecycle.ttl.statistics import gather
@@ -85,6 +85,7 @@ def governing_policies(work: Servicing) -> Governing:
     """Return the policies of a run: what a call asks for by Hudi's options, else the table's.
 
     Days to retain that stand among the table's properties count where it has no policies.
+    ``InvalidOption`` where a call asks for something that would count for nothing.
     """
     levels = levels_of(work.state)
     own = work.state.config.properties
@@ -92,6 +93,8 @@ def governing_policies(work: Servicing) -> Governing:
     if DAYS.given(asked):
         return Governing(requested_policies(work.options, levels), levels, stored=False)
     stored = table_policies(work.state)
+    if stored or not DAYS.given(work.options):
+        check_used(asked)
     if stored:
         return Governing(stored, levels, stored=True)
     return Governing(requested_policies(work.options, levels), levels, stored=False)
@@ -105,8 +108,9 @@ def look(
     rebuild: bool = False,
 ) -> Look:
     """Judge every partition by the policies of a run; ``rebuild`` lists the table anew first."""
+    check_wishes(work.options, work.state.config.properties)
     found = governing or governing_policies(work)
-    clock = now or dt.datetime.now(dt.UTC)
+    clock = dt.datetime.now(dt.UTC) if now is None else now
     stats = gather(work.state, rebuild=rebuild, progress=work.progress)
     created = creations(work.state, stats, found.policies, found.levels)
     verdicts = judge(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from lakewright.lifecycle.ttl import event_time
 from lakewright.lifecycle.ttl.levels import Levels
-from lakewright.model.errors import Invalid, InvalidOption, Unsupported
+from lakewright.model.errors import Invalid, InvalidOption
 from lakewright.model.options import declare, parse_bool, parse_count, parse_names, parse_positive
 from lakewright.model.ttl import PolicyKind, TtlPolicy
 
@@ -21,6 +21,13 @@ def _strategy(text: str) -> PolicyKind:
     if kind.ranks:
         raise ValueError(text)
     return kind
+
+
+def _class(text: str) -> PolicyKind | None:
+    name = text.strip().rpartition(".")[2]
+    if name and name not in _CLASSES:
+        raise ValueError(text)
+    return _CLASSES.get(name)
 
 
 INLINE = declare(
@@ -41,8 +48,8 @@ STRATEGY = declare(
 )
 STRATEGY_CLASS = declare(
     "hoodie.partition.ttl.strategy.class",
-    str,
-    "",
+    _class,
+    None,
     doc="Hudi's class for the strategy; it wins over the type. Its own classes are known.",
     since="0.1",
     allowed=", ".join(_CLASSES),
@@ -106,7 +113,7 @@ def requested_policies(options: Mapping[str, str], levels: Levels) -> tuple[TtlP
     days = DAYS.read(options)
     if days <= 0 or not levels.levels:
         return ()
-    kind = _kind(options)
+    kind = STRATEGY_CLASS.read(options) or STRATEGY.read(options)
     settings = _settings(options) if kind is PolicyKind.KEEP_BY_EVENT_TIME else {}
     try:
         return tuple(
@@ -116,18 +123,19 @@ def requested_policies(options: Mapping[str, str], levels: Levels) -> tuple[TtlP
         raise InvalidOption(f"{DAYS.key}: {cause.message}", next_step=cause.next_step) from cause
 
 
-def _kind(options: Mapping[str, str]) -> PolicyKind:
-    name = STRATEGY_CLASS.read(options).strip()
-    if not name:
-        return STRATEGY.read(options)
-    kind = _CLASSES.get(name.rpartition(".")[2])
-    if kind is None:
-        raise Unsupported(
-            f"{STRATEGY_CLASS.key}: {name} is not known here.",
-            next_step=f"Known: {', '.join(_CLASSES)}.",
-            value=name,
-        )
-    return kind
+def check_used(asked: Mapping[str, str]) -> None:
+    """Refuse what a call asks for by options that say nothing without the days to retain.
+
+    For a call that gives no days, where the table has none either, or goes by its policies.
+    """
+    for option in (STRATEGY, STRATEGY_CLASS, SELECTED, EVENT_FORMAT, EVENT_SEGMENT, EVENT_NULLS):
+        if option.given(asked):
+            raise InvalidOption(
+                f"{option.key}: nothing says for how many days partitions are kept.",
+                next_step=f"Give {DAYS.key} too, or leave it out to go by the table's policies.",
+                key=option.key,
+                value=asked[option.key],
+            )
 
 
 def _settings(options: Mapping[str, str]) -> dict[str, str]:

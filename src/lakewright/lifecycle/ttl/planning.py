@@ -14,8 +14,8 @@ from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.drops.dropping import DropKind
 from lakewright.lifecycle.drops.held import planned_services, slices_of
 from lakewright.lifecycle.drops.planning import plan_drop
-from lakewright.lifecycle.plans.options import SAVEPOINT, UNDO_WINDOW, check_wishes
-from lakewright.lifecycle.plans.plan import Plan, Skipped, checksum
+from lakewright.lifecycle.plans.options import SAVEPOINT, UNDO_WINDOW
+from lakewright.lifecycle.plans.plan import Plan, PlanItem, Skipped, checksum, fact_of, lacking
 from lakewright.lifecycle.ttl.expiry import Verdict, judge, supports
 from lakewright.lifecycle.ttl.last_changes import last_changes
 from lakewright.lifecycle.ttl.looking import Governing, Look, creations, look
@@ -45,7 +45,6 @@ def plan_ttl(work: Servicing, *, now: dt.datetime | None = None, by: str = "") -
     too many, then the longest overdue. Those on which a service is planned are left to a later run.
     """
     work = replace(work, state=work.state.refresh())
-    check_wishes(work.options, work.state.config.properties)
     seen = look(work, now)
     chosen = _Choice(work, seen)
     if chosen.doubtful:
@@ -74,7 +73,7 @@ def what_changed(plan: Plan, state: TableState) -> tuple[str, ...]:
     policies = table_policies(state)
     if checksum(map(str, policies)) != plan.base.checksum:
         return ("its TTL policies are others now",)
-    ranked = {item.target for item in plan.items if PolicyKind(item.facts[KIND]).ranks}
+    ranked = {item.target for item in plan.items if _kind_of(plan, item).ranks}
     if not ranked:
         return ()
     levels = levels_of(state)
@@ -91,6 +90,15 @@ def what_changed(plan: Plan, state: TableState) -> tuple[str, ...]:
         if not doubtful:
             return ()
     return tuple(f"{path}: {_DOUBT}" for path in sorted(doubtful)[:3])
+
+
+def _kind_of(plan: Plan, item: PlanItem) -> PolicyKind:
+    name = fact_of(plan, item, KIND)
+    try:
+        return PolicyKind(name)
+    except ValueError as cause:
+        known = ", ".join(PolicyKind)
+        raise lacking(plan, f"{name!r} is none of the policies {known}") from cause
 
 
 def _unsupported(

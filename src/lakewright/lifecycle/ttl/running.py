@@ -10,7 +10,7 @@ from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.drops.holding import release_ended
 from lakewright.lifecycle.plans.apply import apply_plan, check_plan, purge_overdue
 from lakewright.lifecycle.plans.plan import Plan
-from lakewright.lifecycle.plans.records import Applied
+from lakewright.lifecycle.plans.records import Applied, PlanState
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.lifecycle.ttl.options import DAYS
 from lakewright.lifecycle.ttl.planning import plan_ttl, ttl_kind
@@ -20,6 +20,7 @@ from lakewright.model.instant import Action, Instant, State
 from lakewright.model.logs import facts
 from lakewright.model.services import PartitionServed, Service
 from lakewright.model.shown import Shown
+from lakewright.table.renamed_logs import forget_renames, other_names
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
@@ -30,10 +31,15 @@ BY_ITSELF = "services"
 
 @dataclass(frozen=True, slots=True)
 class TtlRun:
-    """A plan, and what came of applying it; None where nothing had expired."""
+    """A plan, and what came of applying it; None where nothing had expired.
+
+    ``notes`` tell what could not be let go of afterwards that plans hold beyond their time, and
+    why: it stays, and the next run tries again.
+    """
 
     plan: Plan
     applied: Applied | None
+    notes: tuple[str, ...] = ()
 
 
 def run_ttl(
@@ -51,16 +57,44 @@ def run_ttl(
     return TtlRun(plan, apply_plan(work, ttl_kind(), plan.id, strict=strict, by=by))
 
 
-def let_go(work: Servicing, now: dt.datetime | None = None) -> None:
-    """Let go of what plans hold beyond their time: savepoints, pins, quarantine, old plans."""
+def let_go(work: Servicing, now: dt.datetime | None = None) -> tuple[str, ...]:
+    """Let go of what plans hold beyond their time: savepoints, pins, quarantine, old plans.
+
+    It is done after what counts, so nothing is raised: what failed is logged, and returned.
+    """
     clock = now or dt.datetime.now(dt.UTC)
-    storage = work.state.storage
-    for ended in release_ended(work, clock):
+    failed = []
+    for step in (_release, _purge, _expire, _forget_names):
+        try:
+            step(work, clock)
+        except LakewrightError as error:
+            log.warning("plans could not be looked after", extra=facts(why=str(error)))
+            failed.append(str(error))
+    return tuple(failed)
+
+
+def _release(work: Servicing, now: dt.datetime) -> None:
+    for ended in release_ended(work, now):
         log.info("what held files for an undo has gone", extra=facts(plan=ended))
-    for purged in purge_overdue(work, clock, by=BY_ITSELF):
+
+
+def _purge(work: Servicing, now: dt.datetime) -> None:
+    for purged in purge_overdue(work, now, by=BY_ITSELF):
         log.info("files in quarantine are purged", extra=facts(plan=purged.plan))
-    for old in PlanStore(storage).expire(work.options, clock):
+
+
+def _expire(work: Servicing, now: dt.datetime) -> None:
+    for old in PlanStore(work.state.storage).expire(work.options, now):
         log.info("an old plan is forgotten", extra=facts(plan=old))
+
+
+def _forget_names(work: Servicing, now: dt.datetime) -> None:
+    """Forget what logs were called before, once nothing that was dropped can come back."""
+    storage = work.state.storage
+    store = PlanStore(storage)
+    ended = (PlanState.PLANNED, PlanState.UNDONE)
+    if other_names(storage) and all(store.standing(id).state in ended for id in store.ids()):
+        forget_renames(storage)
 
 
 def _due(view: TimelineView, options: Mapping[str, str]) -> str | None:
@@ -76,10 +110,7 @@ def _due(view: TimelineView, options: Mapping[str, str]) -> str | None:
 def _run(work: Servicing, plan: Instant | None) -> Done:
     assert plan is None
     ran = run_ttl(work, by=BY_ITSELF)
-    try:
-        let_go(work)
-    except LakewrightError as error:
-        log.warning("plans could not be looked after", extra=facts(why=str(error)))
+    let_go(work)
     applied = ran.applied
     if applied is None or applied.instant is None:
         return Done(None, "", PartitionServed())

@@ -118,9 +118,9 @@ def test_damaged_records_are_named(storage: MemoryStorage) -> None:
 def test_what_an_attempt_prepared(storage: MemoryStorage) -> None:
     store, plan = PlanStore(storage), made()
     store.prepare(plan.id, 2, {"a": [1]})
-    assert store.prepared(plan.id, 2) == {"a": [1]}
+    assert store.prepared(plan.id, 2, dict) == {"a": [1]}
     with pytest.raises(NotFound):
-        store.prepared(plan.id, 1)
+        store.prepared(plan.id, 1, dict)
 
 
 def test_runs_are_kept(storage: MemoryStorage) -> None:

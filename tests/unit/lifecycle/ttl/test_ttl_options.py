@@ -2,14 +2,16 @@
 
 import datetime as dt
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+import lakewright as lw
 from lakewright.format.hudi.partition_paths import DEFAULT_PARTITION
 from lakewright.lifecycle.ttl.expiry import judge
 from lakewright.lifecycle.ttl.levels import Level, Levels
 from lakewright.lifecycle.ttl.options import INLINE, MAX_DELETED, requested_policies
-from lakewright.model.errors import InvalidOption, Unsupported
+from lakewright.model.errors import InvalidOption
 from lakewright.model.schema import STRING
 from lakewright.model.ttl import TtlPolicy
 
@@ -45,7 +47,7 @@ def test_the_type_and_the_class_choose_the_kind() -> None:
     assert requested_policies(created, HIVE) == (TtlPolicy.of("/", "KEEP_BY_CREATION_TIME", 5),)
     both = {**created, f"{PREFIX}class": f"{CLASSES}KeepByTimeStrategy"}
     assert requested_policies(both, HIVE) == (TtlPolicy.of("/", "KEEP_BY_TIME", 5),)
-    with pytest.raises(Unsupported, match=r"com\.example\.Mine is not known"):
+    with pytest.raises(InvalidOption, match=r"com\.example\.Mine' is not allowed.*KeepByTimeS"):
         requested_policies({**created, f"{PREFIX}class": "com.example.Mine"}, HIVE)
 
 
@@ -99,3 +101,48 @@ def test_a_bad_value_is_named(key: str, value: str) -> None:
 
 def test_a_table_without_partitions_is_left_alone() -> None:
     assert requested_policies({DAYS: "1"}, Levels(())) == ()
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({f"{PREFIX}class": "com.example.Mine"}, "Allowed: KeepByTimeStrategy"),
+        ({TYPE: "NOPE"}, "Allowed: KEEP_BY_TIME"),
+        ({TYPE: "KEEP_BY_SIZE"}, "Allowed: KEEP_BY_TIME"),
+        ({TYPE: "KEEP_BY_CREATION_TIME"}, f"Give {DAYS} too"),
+        ({f"{PREFIX}class": f"{CLASSES}KeepByTimeStrategy"}, f"Give {DAYS} too"),
+        ({f"{PREFIX}partition.selected": "d=a"}, f"Give {DAYS} too"),
+        ({f"{PREFIX}max.delete.partitions": "0"}, "Allowed: a whole number from 1"),
+    ],
+)
+def test_a_call_asks_for_nothing_that_counts_for_nothing(
+    asked: dict[str, str], told: str, stored: bool, tmp_path: Path
+) -> None:
+    made = lw.create_table(tmp_path, schema="id string, d string", key="id", partition_by=["d"])
+    made.upsert([{"id": "1", "d": "a"}])
+    if stored:
+        made.ttl.add("/", "KEEP_BY_TIME", 3)
+    for verb in (
+        made.ttl.expired,
+        made.ttl.preview,
+        made.ttl.run,
+        lambda options: made.ttl.explain("d=a", options=options),
+    ):
+        with pytest.raises(InvalidOption, match=told):
+            verb(options=asked)
+
+
+def test_what_stands_with_the_table_is_not_asked_by_a_call(tmp_path: Path) -> None:
+    made = lw.create_table(
+        tmp_path,
+        schema="id string, d string",
+        key="id",
+        partition_by=["d"],
+        properties={TYPE: "KEEP_BY_CREATION_TIME"},
+    )
+    made.upsert([{"id": "1", "d": "a"}])
+    assert made.ttl.expired() == []
+    made.ttl.add("/", "KEEP_BY_TIME", 3)
+    assert made.ttl.expired(options={TYPE: "KEEP_BY_CREATION_TIME", DAYS: "3"}) == []
+    assert made.ttl.expired(options={TYPE: "KEEP_BY_CREATION_TIME"}) == []

@@ -92,7 +92,7 @@ def show_quarantine(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
             "until": found.until,
             "files": len(found.files),
             "bytes": found.bytes,
-            "why": found.why,
+            "why": found.damage or found.why,
         }
         for found in named_table(lake, arguments).quarantined()
     )

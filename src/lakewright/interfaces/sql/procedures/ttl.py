@@ -247,6 +247,7 @@ def _ran(partition: str, status: str, reason: str, plan: str | None = None) -> R
             ("created_by", TEXT),
             ("instant", TEXT),
             ("undo_until", _MICROS),
+            ("damage", TEXT),
         ]
     ),
     TABLE,
@@ -267,6 +268,7 @@ def show_plans(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
             "created_by": record.plan.created_by,
             "instant": None if record.applied is None else record.applied.instant,
             "undo_until": None if record.applied is None else record.applied.undo_until,
+            "damage": record.damage,
         }
         for record in named_table(lake, arguments).plans()
     )
