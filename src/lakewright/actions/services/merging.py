@@ -39,7 +39,8 @@ def carry_out(
         if made is None:
             work.progress.advance()
             log.warning(
-                "a slice of a %s is left as it is: its records cannot be merged, or are gone", service
+                "a slice of a %s is left as it is: its records cannot be merged, or are gone",
+                service,
             )
             continue
         stat = made.stat
