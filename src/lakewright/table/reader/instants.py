@@ -40,10 +40,6 @@ class SeenInstants:
         """See these instants and no others; None for no such bound."""
         return replace(self, among=instants)
 
-    def asking(self, history: Bodies) -> "SeenInstants":
-        """Ask this history, unless there is one already."""
-        return self if self.history is not None else replace(self, history=history)
-
     def shows(self, instant: str) -> bool:
         """Whether what this instant wrote is part of what is read."""
         if instant in self.hidden or (self.among is not None and instant not in self.among):

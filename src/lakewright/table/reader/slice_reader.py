@@ -63,8 +63,9 @@ class FileSliceReader:
     as_stored: bool = False
 
     def __post_init__(self) -> None:
-        seen = self.seen.asking(Bodies(self.storage, self.config))
-        object.__setattr__(self, "seen", seen)
+        if self.seen.history is None:
+            asking = replace(self.seen, history=Bodies(self.storage, self.config))
+            object.__setattr__(self, "seen", asking)
 
     @staticmethod
     def of(state: TableState, as_of: str | None = None) -> "FileSliceReader":

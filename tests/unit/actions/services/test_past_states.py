@@ -1,11 +1,17 @@
 """The past of a table stays what it was, whatever services and replacements come after it."""
 
+import pickle
 from pathlib import Path
 
 import pytest
 
 import lakewright as lw
+from lakewright.actions.tasks.read import run_task
+from lakewright.format.hudi.archived_instant import ArchivedInstant
+from lakewright.format.hudi.history import append_history
 from lakewright.model.errors import HistoryGone
+from lakewright.model.instant import State
+from lakewright.storage.open import open_storage
 from support.past_states import PastStates
 
 VERSIONS = pytest.mark.parametrize("version", [6, 9])
@@ -36,6 +42,14 @@ def seen(path: str, **when: str) -> dict[str, int]:
     return {row["id"]: row["n"] for row in found}
 
 
+def elsewhere(path: str) -> dict[str, int]:
+    """Read the table as a worker does, to which the plan was sent."""
+    plan = lw.open_table(path).scan().plan()
+    spec = pickle.loads(pickle.dumps(plan.spec))
+    batches = [batch for task in plan.tasks for batch in run_task(spec, task)]
+    return {row["id"]: row["n"] for batch in batches for row in batch.to_pylist()}
+
+
 @VERSIONS
 @pytest.mark.parametrize("buckets", [None, 1])
 def test_logs_of_archived_writes_count_where_savepoints_hold_all_that_is_left(
@@ -63,6 +77,7 @@ def test_logs_of_archived_writes_count_where_savepoints_hold_all_that_is_left(
     assert [i.requested for i in view.data()] == [kept.requested]
     assert view.start is None
     assert seen(path) == {"a": 1, "b": 2}
+    assert elsewhere(path) == {"a": 1, "b": 2}
     lw.open_table(path).update({"n": "n + 10"}, where="n < 100")
     assert seen(path) == {"a": 11, "b": 12}
 
@@ -143,3 +158,31 @@ def test_a_compaction_passes_over_replaced_groups_that_were_cleaned(tmp_path: Pa
     result = lw.open_table(path).compact()
     assert set(result.partitions) == {"p=a"}
     assert seen(path) == {"a1": 1}
+
+
+@VERSIONS
+def test_logs_of_a_write_that_an_archiver_took_while_we_listed_count_on_workers_too(
+    tmp_path: Path, version: int
+) -> None:
+    path = str(tmp_path / "t")
+    schema = "id string, n bigint, ts bigint"
+    table = lw.create_table(
+        path, schema=schema, key="id", order_by="ts", type="MERGE_ON_READ", version=version
+    )
+    table.upsert([{"id": key, "n": 0, "ts": 0} for key in "ab"])
+    table.upsert([{"id": "a", "n": 1, "ts": 1}])
+    table.upsert([{"id": "b", "n": 2, "ts": 2}])
+    first, second, _ = table.timeline.entries
+    folder = tmp_path / "t" / table.timeline.config.timeline_folder
+    # The first write is still listed, the second has gone into the history already.
+    history = [
+        ArchivedInstant(second.instant, (folder / second.files[State.COMPLETED]).read_bytes(), None)
+    ]
+    append_history(open_storage(path), table.timeline.config, history)
+    for name in second.files.values():
+        (folder / name).unlink()
+    view = lw.open_table(path).timeline
+    assert view.data()[0] == first.instant
+    assert second.instant.requested not in view.completions
+    assert seen(path) == {"a": 1, "b": 2}
+    assert elsewhere(path) == {"a": 1, "b": 2}
