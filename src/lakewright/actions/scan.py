@@ -17,7 +17,7 @@ from lakewright.model.schema import META_COLUMNS, META_FIELDS, Struct
 from lakewright.table.changes.images import change_schema
 from lakewright.table.changes.plan import plan_changes
 from lakewright.table.file_index import FileIndex
-from lakewright.table.horizon import window
+from lakewright.table.horizon import timeline_from, window
 from lakewright.table.pruning import Pruner, PruneReport, Tally
 from lakewright.table.reader.instants import SeenInstants
 from lakewright.table.reader.names import name_history
@@ -234,7 +234,8 @@ def _plan_changes(state: TableState, request: ScanRequest) -> ScanPlan:
     condition = _bound(request.where, shape)
     tasks = tuple(plan_changes(state, request.start, request.end))
     target = _change_columns(request, shape)
-    seen = SeenInstants.of(state.timeline)
+    # The images of a record are bounded by the time its write took effect, archived or not.
+    seen = SeenInstants.of(timeline_from(state, request.start))
     spec = _spec(state, request, table, target, condition, seen)
     report = PruneReport(
         partitions=len({task.partition for task in tasks}),
@@ -286,7 +287,8 @@ def _seen_until(state: TableState, end: str | None) -> SeenInstants:
     bound = None if end is None else whole_second(end)
     if state.config.layout == 1:
         return SeenInstants.of(state.timeline, as_of=bound)
-    return SeenInstants.of(state.timeline, upto=bound)
+    timeline = state.timeline if bound is None else timeline_from(state, bound)
+    return SeenInstants.of(timeline, upto=bound)
 
 
 def _refuse_bootstrapped(state: TableState) -> None:

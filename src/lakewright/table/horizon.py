@@ -35,8 +35,10 @@ def see_until(state: TableState, end: str | None) -> Visibility:
     if end is None:
         return _visibility(state, None, None)
     bound = whole_second(end)
-    seen = [i for i in state.timeline.data() if i.completed is not None and i.completed <= bound]
-    if seen and len(seen) < len(state.timeline.data()):
+    # The state at the end may be one of the archived past, and its files may be gone all the same.
+    writes = timeline_from(state, bound).data()
+    seen = [i for i in writes if i.completed is not None and i.completed <= bound]
+    if seen and len(seen) < len(writes):
         check_retained(state.timeline, max(i.requested for i in seen))
     if state.config.layout == 1:
         return _visibility(state, bound, None)
@@ -49,10 +51,16 @@ def window(state: TableState, start: str | None, end: str | None) -> tuple[Insta
     Times are as in ``TimelineView.between``. The archived history is read where the window
     begins before the active timeline.
     """
-    timeline = state.timeline
-    if start is None or start == BEGINNING or timeline.is_archived(start):
-        timeline = timeline.with_history()
+    timeline = timeline_from(state, start)
     return tuple(i for i in timeline.between(start, end) if i.action.writes_data)
+
+
+def timeline_from(state: TableState, moment: str | None) -> TimelineView:
+    """The timeline with all writes that took effect after ``moment``, archived ones among them."""
+    timeline = state.timeline
+    if moment is None or moment == BEGINNING or timeline.is_archived(moment):
+        return timeline.with_history()
+    return timeline
 
 
 #: Where a cleaning that counts versions notes the first instant that can still be read: Hudi's
@@ -139,7 +147,7 @@ def _visibility(state: TableState, as_of: str | None, upto: str | None) -> Visib
     cut = Visibility(
         layout=state.config.layout,
         completions=timeline.completions,
-        start=timeline.start,
+        start=timeline.committed_before,
         pending=timeline.pending_writes,
         as_of=as_of,
         upto=upto,
@@ -154,7 +162,7 @@ def _visibility(state: TableState, as_of: str | None, upto: str | None) -> Visib
         replaced=_replaced(timeline, cut),
         compactions=_compactions(state),
         completion_of=timeline.completion_of,
-        is_archived=timeline.is_committed,
+        is_archived=timeline.bodies.is_archived,
         named_by=_named_by(timeline),
     )
 

@@ -325,8 +325,9 @@ def _newest(
 ) -> FileSlice | None:
     shown = _shown_slices(slices, compaction, visible)
     newest = next(shown, None)
-    if newest is None or newest.base is not None or newest.base_instant != compaction:
+    if newest is None or newest.base is not None:
         return newest
+    # Its compaction is not finished, or passed the group over that was replaced meanwhile.
     before = next(shown, None)
     if before is None:
         return newest if newest.logs else None

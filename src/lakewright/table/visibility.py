@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lakewright.format.hudi.file_names import BASE_EXTENSIONS
+from lakewright.timeline.committed import Committed
 
 #: By partition, then by file id: the instant that replaced the group, or that will compact it.
 GroupInstants = Mapping[str, Mapping[str, str]]
@@ -46,7 +47,7 @@ class Visibility:
     """The part of a table's history that a reading sees.
 
     ``completions`` maps the requested times of completed writes to their completion times;
-    ``start`` is the first instant of the active timeline (files older than it are committed)
+    ``start`` is the time before which files are committed (``TimelineView.committed_before``)
     and ``pending`` the writes under way. ``as_of`` bounds requested times, as Hudi's time
     travel does; ``upto`` bounds completion times, as its incremental reading does in layout 2.
     ``replaced`` holds the groups that are gone for this reading, ``compactions`` those with an
@@ -70,10 +71,13 @@ class Visibility:
     named_by: Callable[[str], frozenset[str]] = field(default=lambda requested: frozenset())
 
     def __post_init__(self) -> None:
+        judge = Committed.of(self.completions, self.start, self.pending)
+        object.__setattr__(self, "_judge", judge)
         object.__setattr__(self, "committed", Answers(self._is_committed))
         object.__setattr__(self, "shown", Answers(self._is_shown))
         object.__setattr__(self, "shown_endings", Endings(self.shown))
 
+    _judge: Committed = field(init=False, repr=False, compare=False)
     #: Whether files of an instant belong to the table at all.
     committed: Answers = field(init=False, repr=False, compare=False)
     #: Whether, besides, this reading looks at them.
@@ -87,11 +91,7 @@ class Visibility:
         return all(requested <= bound for bound in limits)
 
     def _is_committed(self, instant: str) -> bool:
-        if instant in self.completions:
-            return True
-        if instant in self.pending:
-            return False
-        return (self.start is not None and instant < self.start) or self.is_archived(instant)
+        return self._judge.holds(instant, self.is_archived)
 
     def _is_shown(self, instant: str) -> bool:
         if not self.committed[instant]:

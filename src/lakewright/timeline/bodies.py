@@ -126,6 +126,10 @@ class Bodies:
         """
         return self._past(requested).completions
 
+    def is_archived(self, requested: str) -> bool:
+        """Whether the history has a write of this requested time."""
+        return requested in self.archived_since(requested)
+
     def archived_writes(self, requested: str) -> tuple[Instant, ...]:
         """Return the archived writes from a requested time on, by requested time."""
         return tuple(i for i in self._past(requested).writes if i.requested >= requested)

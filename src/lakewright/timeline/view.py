@@ -12,6 +12,7 @@ from lakewright.model.instant import BEGINNING, Action, Instant, parse_point_in_
 from lakewright.model.lazy import lazy
 from lakewright.storage.port import Storage
 from lakewright.timeline.bodies import Bodies, Metadata, Plan
+from lakewright.timeline.committed import Committed
 from lakewright.timeline.entries import Entry, entry_order
 from lakewright.timeline.html import timeline_html
 from lakewright.timeline.moments import whole_second
@@ -149,24 +150,35 @@ class TimelineView:
         """Requested times of unfinished actions that may have left data files."""
         return frozenset(i.requested for i in self.pending() if i.action.completes_as.writes_data)
 
+    @lazy
+    def committed_before(self) -> str | None:
+        """The time before which all writes count as committed that are not under way.
+
+        That is ``start``. Where no write is left by which to tell what is older, because all
+        are under savepoints or were taken back, it lies just behind the newest archived write;
+        None where there is no such write either.
+        """
+        if self.start is not None or not self.entries:
+            return self.start
+        newest = max(self.bodies.archived_since(BEGINNING), default=None)
+        return None if newest is None else _just_after(newest)
+
+    @lazy
+    def committed(self) -> Committed:
+        """What tells whether an instant is committed, as a value that travels to workers.
+
+        It leaves some questions to the history: ``is_committed`` asks it.
+        """
+        return Committed.of(self.completions, self.committed_before, self.pending_writes)
+
     def is_committed(self, requested: str) -> bool:
         """Whether files of this instant are part of the table: completed, or archived.
 
         What is older than the timeline counts as archived. A time within it that it does not
         know was rolled back, or an archiver was at work while the timeline was listed: the
-        history tells which. It is asked, too, where no write is left by which to tell what is
-        older: all are under savepoints, or were taken back.
+        history tells which.
         """
-        if requested in self.completions:
-            return True
-        if requested in self.pending_writes:
-            return False
-        if self.start is not None:
-            if requested < self.start:
-                return True
-            if requested > max(self.completions, default=""):
-                return False
-        return requested in self.bodies.archived_since(requested)
+        return self.committed.holds(requested, self.bodies.is_archived)
 
     def completion_of(self, requested: str) -> str | None:
         """When the write took effect; None while it is pending or unknown.
@@ -292,3 +304,7 @@ class TimelineView:
 
     def _repr_html_(self) -> str:
         return timeline_html(self.config.name, self.instants)
+
+
+def _just_after(requested: str) -> str:
+    return f"{int(requested) + 1:0{len(requested)}d}"

@@ -39,6 +39,15 @@ def test_a_rollback_takes_back_what_came_before_it() -> None:
     assert kept(block("1"), block("2"), block("2"), rollback("3", "2"), block("4")) == ["1", "4"]
 
 
+def test_nobody_is_asked_about_what_a_rollback_took_back() -> None:
+    asked: list[str] = []
+    live_blocks(
+        [block("1"), block("2"), rollback("3", "2")],
+        visible=lambda instant: asked.append(instant) is None,
+    )
+    assert asked == ["1"], "the history may have to be read for the answer"
+
+
 def test_a_rollback_leaves_what_comes_after_it() -> None:
     assert kept(block("1"), rollback("2", "1"), block("1")) == ["1"]
 

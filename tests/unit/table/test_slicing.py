@@ -161,6 +161,16 @@ def test_an_unfinished_compaction_reads_the_slice_before_with_the_logs_of_both(l
     assert shape(latest_slices(files, before)) == {"a": (base("a", 1), [earlier])}
 
 
+def test_a_compaction_that_passed_a_group_over_leaves_its_logs_on_the_slice_before() -> None:
+    files = listing(base("a", 1), log("a", 1, 1), log("a", 4, 1))
+    visible = history(1, {1: 1, 3: 3, 4: 4, 5: 5})
+    assert shape(latest_slices(files, visible)) == {
+        "a": (base("a", 1), [log("a", 1, 1), log("a", 4, 1)])
+    }
+    before = history(1, {1: 1, 3: 3, 4: 4, 5: 5}, as_of=at(3))
+    assert shape(latest_slices(files, before)) == {"a": (base("a", 1), [log("a", 1, 1)])}
+
+
 @BOTH
 def test_an_unfinished_compaction_of_logs_alone_loses_nothing(layout: int) -> None:
     later = log("a", 4) if layout == 1 else log("a", 5)

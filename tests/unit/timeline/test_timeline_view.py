@@ -160,6 +160,26 @@ def test_the_timeline_starts_at_its_first_write_that_no_savepoint_holds() -> Non
     assert not view.is_committed(at(6)), "unknown within the timeline"
 
 
+@BOTH
+def test_where_savepoints_hold_all_writes_the_history_says_what_is_older(layout: int) -> None:
+    table = Table(layout).done(5, 5, "deltacommit")
+    for minute in (1, 3):
+        past = Instant(at(minute), Action.DELTACOMMIT, State.COMPLETED, at(minute))
+        append_history(table.storage, table.config, [ArchivedInstant(past, body(layout), None)])
+    saved = f"{at(5)}_{at(6)}.savepoint" if layout == 2 else f"{at(5)}.savepoint"
+    view = table.write(saved).view()
+    assert view.start is None
+    assert view.committed_before is not None
+    assert at(3) < view.committed_before < at(4)
+    # Workers get this value; the history has been asked for them.
+    travelled = pickle.loads(pickle.dumps(view.committed))
+    asked: list[str] = []
+    held = [travelled.holds(at(n), lambda time: bool(asked.append(time))) for n in (1, 3, 5, 7)]
+    assert (held, asked) == ([True, True, True, False], [])
+    assert all(view.is_committed(at(minute)) for minute in (1, 3, 5))
+    assert not view.is_committed(at(4))
+
+
 def test_a_write_that_an_archiver_took_away_while_we_listed_is_still_committed() -> None:
     table = Table(2).done(1, 1, "commit").done(5, 5, "commit").done(7, 7, "commit")
     past = Instant(at(3), Action.COMMIT, State.COMPLETED, at(4))

@@ -154,8 +154,10 @@ def _before(slices: Sequence[FileSlice], earliest: str | None) -> Iterator[int]:
     if earliest is None:
         return
     older = [n for n, piece in enumerate(slices) if piece.base_instant < earliest]
-    # The newest slice before it is what a reading at it sees of the group.
-    yield from older[1:]
+    # The newest slice before it is what a reading at it sees of the group, with those below it
+    # while it has no base.
+    seen = next((n for n, place in enumerate(older) if slices[place].base is not None), 0)
+    yield from older[seen + 1 :]
 
 
 def _protected(

@@ -24,6 +24,7 @@ from lakewright.model.services import PartitionServed, Service, ServiceResult
 from lakewright.table.horizon import last_cleaning
 from lakewright.table.pins import load_pins
 from lakewright.table.state import TableState
+from lakewright.timeline.clock import check_wanted
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
@@ -100,6 +101,8 @@ def _scheduled(
     check_settings(Service.CLEANING, work.options)
     settings = CleanSettings.of(work.options)
     check_config(work.state.config)
+    if dry_run and instant is not None:
+        check_wanted(instant, work.state.timeline)
     for attempt in range(_DRAFTS + 1):
         state = work.state.refresh()
         waiting = _unfinished(state.timeline)

@@ -46,6 +46,7 @@ from lakewright.model.schema import (
 from lakewright.model.services import PartitionServed, Service, ServiceResult
 from lakewright.table.state import table_schema
 from lakewright.table.visibility import Visibility
+from lakewright.timeline.clock import check_wanted
 from lakewright.timeline.plans import is_plan
 from lakewright.timeline.view import TimelineView
 
@@ -82,6 +83,8 @@ def schedule_clustering(
         work = repaired(work, writes=True)
     planner = ClusteringPlanner(work, settings, partitions, buckets=buckets)
     if dry_run:
+        if instant is not None:
+            check_wanted(instant, work.state.timeline)
         found = planner.plan()
         return None if found is None else planner.value(found, None)
     made: list[ReplacePlan] = []

@@ -18,6 +18,7 @@ from lakewright.actions.services.taking import first_free, taken
 from lakewright.actions.tasks.compact import compact_group
 from lakewright.model.instant import Action, Instant
 from lakewright.model.services import Service, ServiceResult
+from lakewright.timeline.clock import check_wanted
 from lakewright.timeline.view import TimelineView
 
 _OPERATION = "COMPACT"
@@ -44,6 +45,8 @@ def schedule_compaction(
         work = repaired(work, writes=True)
     planner = Planner(work, Service.COMPACTION, PlanSettings.of(work.options), partitions)
     if dry_run:
+        if instant is not None:
+            check_wanted(instant, work.state.timeline)
         found = planner.plan()
         return None if found is None else planner.value(found, None)
     return scheduled(work, Action.COMPACTION, planner, instant, _must_wait)

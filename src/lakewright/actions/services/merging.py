@@ -14,6 +14,7 @@ from lakewright.model.errors import Corrupt
 from lakewright.model.files import FileGroupId, FileSlice
 from lakewright.model.logs import facts
 from lakewright.model.services import PartitionServed, Service, ServiceResult
+from lakewright.storage.port import Storage
 from lakewright.table.slicing import log_order
 from lakewright.table.visibility import Visibility
 
@@ -30,14 +31,17 @@ def carry_out(
     plan = taken.plan
     if not isinstance(plan, CompactionPlan):
         raise Corrupt(f"{taken.ticket.plan} is no plan of a {service}.")
-    items = list(_items(plan, taken.spec.pinned.visible))
+    items = list(_items(plan, taken))
     work.progress.stage(service.value, len(items))
     stats = []
     served: dict[str, PartitionServed] = {}
     for made in work.executor.map(function, taken.spec, items, size=lambda item: item.size):
         if made is None:
             work.progress.advance()
-            log.warning("a slice of a %s is left as it is: its records cannot be merged", service)
+            log.warning(
+                "a slice of a %s is left as it is: its records cannot be merged, or are gone",
+                service,
+            )
             continue
         stat = made.stat
         work.progress.advance(rows=stat.num_writes, files=1)
@@ -68,14 +72,49 @@ def carry_out(
     return result
 
 
-def _items(plan: CompactionPlan, visible: Visibility) -> Iterator[CompactWork]:
+def _items(plan: CompactionPlan, taken: Taken) -> Iterator[CompactWork]:
+    visible = taken.spec.pinned.visible
+    replaced = _Replaced(taken.spec.open_storage(), taken.ticket.instant, visible)
     for operation in plan.operations:
-        if operation.file_id in visible.replaced.get(operation.partition, {}):
-            continue  # the group is gone since, and its files may be
+        piece = planned_slice(operation, visible)
+        is_replaced = operation.file_id in visible.replaced.get(operation.partition, {})
+        if is_replaced and not replaced.is_wanted(piece):
+            continue
         metrics = operation.metrics
         size = int(metrics.get("TOTAL_IO_MB", 0.0)) << 20
         size += int(metrics.get("TOTAL_LOG_FILES_SIZE", 0.0))
-        yield CompactWork(planned_slice(operation, visible), size)
+        yield CompactWork(piece, size, may_go=is_replaced)
+
+
+class _Replaced:
+    """Judges groups of a plan that were replaced since: who reads the past still needs some.
+
+    In layout 1 the logs that were written after the plan carry its instant, and lie on a base
+    file of that instant for every reader once the plan is carried out. Nothing else of a
+    replaced group is worth merging, and its files may be gone.
+    """
+
+    def __init__(self, storage: Storage, instant: str, visible: Visibility) -> None:
+        self._storage = storage
+        self._instant = instant
+        self._layout = visible.layout
+        self._names: dict[str, frozenset[str]] = {}
+
+    def is_wanted(self, piece: FileSlice) -> bool:
+        """Whether the group got logs after the plan, and the files to merge are there."""
+        if self._layout != 1:
+            return False
+        partition, file_id = piece.group.partition, piece.group.file_id
+        names = self._listed(partition)
+        later = f".{file_id}_{self._instant}.log."
+        own = (path.rpartition("/")[2] for path in piece.paths)
+        return any(name.startswith(later) for name in names) and names.issuperset(own)
+
+    def _listed(self, partition: str) -> frozenset[str]:
+        if partition not in self._names:
+            found = self._storage.list(partition, stats=False)
+            self._names[partition] = frozenset(file.path.rpartition("/")[2] for file in found)
+        return self._names[partition]
 
 
 def planned_slice(operation: CompactionOperation, visible: Visibility) -> FileSlice:

@@ -27,10 +27,14 @@ _KEPT = tuple(Field(name, STRING) for name in (COMMIT_TIME, COMMIT_SEQNO, RECORD
 
 @dataclass(frozen=True, slots=True)
 class CompactWork:
-    """A slice to merge, and about how many bytes that reads and writes."""
+    """A slice to merge, and about how many bytes that reads and writes.
+
+    With ``may_go`` its group was replaced, so that a cleaning may take its files meanwhile.
+    """
 
     slice: FileSlice
     size: int
+    may_go: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,19 @@ class Compacted:
 
 
 def compact_group(spec: ServiceSpec, work: CompactWork, attempt: Attempt) -> Compacted | None:
-    """Write the next base file of a group; one without rows too, or the old ones would be back."""
+    """Write the next base file of a group; one without rows too, or the old ones would be back.
+
+    None where the group may go, and did.
+    """
+    try:
+        return _compacted(spec, work, attempt)
+    except NotFound:
+        if work.may_go:
+            return None
+        raise
+
+
+def _compacted(spec: ServiceSpec, work: CompactWork, attempt: Attempt) -> Compacted:
     began = time.monotonic()
     piece = sized(work.slice, spec.open_storage())
     counts = MergeCounts()

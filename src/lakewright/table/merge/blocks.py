@@ -24,9 +24,10 @@ def live_blocks(
         if block.kind is BlockKind.COMMAND:
             if block.target_instant is not None:
                 kept = [b for b in kept if b.instant != block.target_instant]
-        elif block.kind in _RECORDS and block.instant is not None and visible(block.instant):
+        elif block.kind in _RECORDS and block.instant is not None:
             kept.append(block)
-    return tuple(_with_compacted(kept))
+    # Asked last: about an instant that was taken back the whole history may have to be read.
+    return tuple(_with_compacted([b for b in kept if b.instant and visible(b.instant)]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Which instants a reading sees, as a small value that travels to workers."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from lakewright.timeline.bodies import Bodies
+from lakewright.timeline.committed import Committed
 from lakewright.timeline.view import TimelineView
 
 
@@ -11,28 +12,29 @@ class SeenInstants:
     """The committed instants of a table at the moment of planning, and the bounds of a reading.
 
     Log files of layout 1 may hold blocks of several instants, among them failed and later ones;
-    this says which of them count. ``completions`` maps requested to completion times, ``start``
-    is the first instant of the active timeline: what is older counts as committed. ``as_of``
-    bounds requested times, ``upto`` completion times; ``hidden`` instants are passed over, and
-    with ``among`` all but these.
+    this says which of them count. ``as_of`` bounds requested times, ``upto`` completion times;
+    ``hidden`` instants are passed over, and with ``among`` all but these. ``history`` is asked
+    where the timeline alone cannot tell; it stays behind when the value travels, and the reader
+    on the other side gives its own.
     """
 
-    completions: Mapping[str, str]
-    start: str | None
-    pending: frozenset[str]
+    committed: Committed
     as_of: str | None = None
     upto: str | None = None
     hidden: frozenset[str] = frozenset()
     among: frozenset[str] | None = None
+    history: Bodies | None = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        values = (self.committed, self.as_of, self.upto, self.hidden, self.among)
+        return (SeenInstants, values)
 
     @staticmethod
     def of(
         timeline: TimelineView, *, as_of: str | None = None, upto: str | None = None
     ) -> "SeenInstants":
         """Take down what a timeline says now."""
-        return SeenInstants(
-            dict(timeline.completions), timeline.start, timeline.pending_writes, as_of, upto
-        )
+        return SeenInstants(timeline.committed, as_of, upto, history=timeline.bodies)
 
     def only(self, instants: frozenset[str] | None) -> "SeenInstants":
         """See these instants and no others; None for no such bound."""
@@ -40,15 +42,15 @@ class SeenInstants:
 
     def shows(self, instant: str) -> bool:
         """Whether what this instant wrote is part of what is read."""
-        if instant in self.hidden or not self._committed(instant):
-            return False
-        if self.among is not None and instant not in self.among:
+        if instant in self.hidden or (self.among is not None and instant not in self.among):
             return False
         if self.as_of is not None and instant > self.as_of:
             return False
-        return self.upto is None or self.completions.get(instant, instant) <= self.upto
+        ended = self.committed.completions.get(instant, instant)
+        if self.upto is not None and ended > self.upto:
+            return False
+        return self.committed.holds(instant, self._is_archived)
 
-    def _committed(self, instant: str) -> bool:
-        if instant in self.completions:
-            return True
-        return self.start is not None and instant < self.start and instant not in self.pending
+    def _is_archived(self, instant: str) -> bool:
+        assert self.history is not None, "a reader gives a history to ask"
+        return self.history.is_archived(instant)

@@ -33,6 +33,7 @@ from lakewright.table.reader.plain import plain_rows
 from lakewright.table.reader.projection import Projection
 from lakewright.table.reader.source import RowFilter, SliceSource
 from lakewright.table.state import TableState, table_schema
+from lakewright.timeline.bodies import Bodies
 from lakewright.timeline.moments import whole_second
 
 
@@ -60,6 +61,11 @@ class FileSliceReader:
     history: NameHistory = field(default_factory=NameHistory)
     options: Mapping[str, str] = field(default_factory=dict)
     as_stored: bool = False
+
+    def __post_init__(self) -> None:
+        if self.seen.history is None:
+            asking = replace(self.seen, history=Bodies(self.storage, self.config))
+            object.__setattr__(self, "seen", asking)
 
     @staticmethod
     def of(state: TableState, as_of: str | None = None) -> "FileSliceReader":

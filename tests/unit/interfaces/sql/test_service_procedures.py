@@ -274,6 +274,41 @@ def test_commits_are_archived_and_shown(tmp_path: Path) -> None:
     assert (kind["instant_time"], kind["timeline_type"]) == (last, "ARCHIVED")
 
 
+HUGE = "99999999999999999999"
+REFUSED = [
+    (f"show_timeline('shop.t', limit => {HUGE})", f"64 bits, not {HUGE}"),
+    ("show_timeline('shop.t', limit => -1)", "limit is -1. Give 0 or more"),
+    ("run_clustering('shop.t', limit => -1)", "limit is -1. Give 0 or more"),
+    ("run_compaction('schedule', 'shop.t', timestamp => 'x', dry_run => true)", "'x' is no inst"),
+    ("run_compaction('schedule', 'shop.t', timestamp => 'x')", "'x' is no instant time"),
+    ("run_compaction('scheduleAndExecute', 'shop.t', instants => 'x')", "instants is 'x', and op"),
+    ("run_compaction('run', 'shop.t', instants => 'x')", "no plan x waits"),
+    ("run_clustering('shop.t', op => 'schedule', instants => 'x')", "instants is 'x', and op"),
+    ("show_timeline('shop.t', startTime => 'x')", "startTime is 'x', which is no instant"),
+    ("show_timeline('shop.t', endTime => '2026-11-16')", "endTime is '2026-11-16'"),
+    ("show_archived_commits('shop.t', start_ts => 'x')", "start_ts is 'x'"),
+    ("show_archived_commits_metadata('shop.t', end_ts => 'x')", "end_ts is 'x'"),
+    ("show_rollback_detail('shop.t', instant_time => 'x')", "there is no rollback x"),
+    ("archive_commits('shop.t', retain_commits => -1)", "retain_commits is -1. Give 1 or more"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), REFUSED)
+def test_arguments_that_mean_nothing_are_refused_before_anything_is_done(
+    call: Call, table: lw.Table, text: str, why: str
+) -> None:
+    before = table.timeline.instants
+    with pytest.raises((Invalid, InstantNotFound), match=why):
+        call(text)
+    assert lw.open_table(table.path).timeline.instants == before
+
+
+@pytest.mark.parametrize("service", ["compaction", "clustering", "log_compaction", "cleaning"])
+def test_a_dry_run_judges_the_instant_that_is_asked_for(table: lw.Table, service: str) -> None:
+    with pytest.raises(Invalid, match="'x' is no instant time"):
+        getattr(table, f"schedule_{service}")(instant="x", dry_run=True)
+
+
 def test_commits_in_detail(call: Call, table: lw.Table) -> None:
     first, _, last = (i.requested for i in table.timeline.data())
     files = call(f"show_commit_files('shop.t', instant_time => '{last}')")

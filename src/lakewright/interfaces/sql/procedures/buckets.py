@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lakewright.api.table import Table
     from lakewright.index.hashing_store import ConfigVersion
 
-ALL = Parameter("limit", Kind.WHOLE, None, doc="At most so many rows.")
+ALL = Parameter("limit", Kind.WHOLE, None, doc="At most so many rows.", least=0)
 PARTITIONS = Parameter("partitions", default=None, doc="The only ones, commas between.")
 _ANSWER = pa.schema([("result", TEXT), ("operation", TEXT), ("details", TEXT)])
 _NOT_GIVEN = -1

@@ -14,6 +14,7 @@ from lakewright.interfaces.sql.procedures.tables import (
     TABLE,
     TEXT,
     Row,
+    bound_of,
     limited,
     named_table,
     required,
@@ -102,7 +103,7 @@ def _archived(view: TimelineView, arguments: Arguments) -> Iterator[tuple[Instan
 
     The history is read once for all that are asked for: as many as the limit, the newest.
     """
-    start, end = text_of(arguments, "start_ts") or "", text_of(arguments, "end_ts")
+    start, end = bound_of(arguments, "start_ts") or "", bound_of(arguments, "end_ts")
     past = view.with_history()
     found = [
         entry.instant
@@ -231,7 +232,7 @@ def show_commit_write_stats(lake: "Lake", arguments: Arguments) -> Iterator[Row]
         ]
     ),
     TABLE,
-    Parameter("limit", Kind.WHOLE, 100, doc="At most so many rows."),
+    Parameter("limit", Kind.WHOLE, 100, doc="At most so many rows.", least=0),
     Parameter("instant_time", default=None, doc="A commit; the newest by default."),
     Parameter("metadata_key", default=None, doc="One entry instead of all."),
     PATH,

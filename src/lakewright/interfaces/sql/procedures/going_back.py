@@ -1,6 +1,6 @@
 """Procedures that take a table back and keep it able to: rollbacks, savepoints, restores."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from lakewright.model.errors import InstantNotFound
 from lakewright.model.shown import Shown
 
 if TYPE_CHECKING:
+    from lakewright.actions.services.views import Rollback
     from lakewright.api.lake import Lake
     from lakewright.api.table import Table
 
@@ -242,18 +243,27 @@ def show_rollbacks(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
 def show_rollback_detail(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Show the files that one rollback deleted."""
     instant = required(arguments, "instant_time", "show_rollback_detail")
-    return limited(_files(lake, arguments, instant), arguments)
+    known = list(named_table(lake, arguments).rollbacks(archived=True))
+    wanted = [found for found in known if found.instant.requested == instant]
+    if not wanted:
+        newest = ", ".join(found.instant.requested for found in known[:3])
+        raise InstantNotFound(
+            f"there is no rollback {instant}.",
+            next_step=f"The newest: {newest}; CALL show_rollbacks lists them."
+            if known
+            else "The table was never rolled back.",
+            instant=instant,
+        )
+    return limited(_files(wanted), arguments)
 
 
-def _files(lake: "Lake", arguments: Arguments, instant: str) -> Iterator[Row]:
-    for found in named_table(lake, arguments).rollbacks(archived=True):
-        if found.instant.requested != instant:
-            continue
+def _files(rollbacks: Iterable["Rollback"]) -> Iterator[Row]:
+    for found in rollbacks:
         for path, part in sorted(found.done.partitions.items()):
             for files, succeeded in ((part.deleted, True), (part.failed, False)):
                 for file in files:
                     yield {
-                        "instant": instant,
+                        "instant": found.instant.requested,
                         "rollback_instant": f"[{', '.join(found.done.commits)}]",  # as Hudi does
                         "partition": path,
                         "deleted_file": file,

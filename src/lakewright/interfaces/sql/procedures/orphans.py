@@ -82,7 +82,7 @@ def _row(file: str, size: int | None, status: str, reason: str, plan: str | None
     ),
     TABLE,
     PATH,
-    Parameter("limit", Kind.WHOLE, None, doc="At most so many rows."),
+    Parameter("limit", Kind.WHOLE, None, doc="At most so many rows.", least=0),
 )
 def show_quarantine(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Show what lies in the quarantine of a table, by plan, and until when."""

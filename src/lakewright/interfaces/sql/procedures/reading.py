@@ -22,6 +22,7 @@ from lakewright.interfaces.sql.procedures.tables import (
     TABLE,
     TEXT,
     Row,
+    bound_of,
     filtered,
     limited,
     named_table,
@@ -53,7 +54,7 @@ _TIMELINE = pa.schema(
     _TIMELINE,
     TABLE,
     PATH,
-    Parameter("limit", Kind.WHOLE, 20, doc="At most so many rows."),
+    Parameter("limit", Kind.WHOLE, 20, doc="At most so many rows.", least=0),
     ARCHIVED,
     FILTER,
     Parameter("startTime", default="", doc="From this instant on."),
@@ -67,7 +68,7 @@ def show_timeline(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
 
 
 def _timeline(view: TimelineView, arguments: Arguments) -> Iterator[Row]:
-    start, end = text_of(arguments, "startTime") or "", text_of(arguments, "endTime")
+    start, end = bound_of(arguments, "startTime") or "", bound_of(arguments, "endTime")
     for entry in reversed(view.entries):
         instant = entry.instant
         if instant.requested < start or (end is not None and instant.requested > end):
@@ -100,7 +101,7 @@ def _timeline(view: TimelineView, arguments: Arguments) -> Iterator[Row]:
         ]
     ),
     TABLE,
-    Parameter("limit", Kind.WHOLE, 100, doc="At most so many rows."),
+    Parameter("limit", Kind.WHOLE, 100, doc="At most so many rows.", least=0),
     PATH,
 )
 def show_files(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
@@ -138,7 +139,7 @@ _FSVIEW = pa.schema(
     TABLE,
     PATH,
     Parameter("max_instant", default="", doc="As of this instant."),
-    Parameter("limit", Kind.WHOLE, 10, doc="At most so many rows."),
+    Parameter("limit", Kind.WHOLE, 10, doc="At most so many rows.", least=0),
     FILTER,
 )
 def show_fsview_latest(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
@@ -153,7 +154,7 @@ def show_fsview_latest(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     _FSVIEW,
     TABLE,
     PATH,
-    Parameter("limit", Kind.WHOLE, 10, doc="At most so many rows."),
+    Parameter("limit", Kind.WHOLE, 10, doc="At most so many rows.", least=0),
     FILTER,
 )
 def show_fsview_all(lake: "Lake", arguments: Arguments) -> Iterator[Row]:

@@ -36,13 +36,17 @@ REQUIRED = _Required()
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter; ``aliases`` are other names that it is accepted under."""
+    """A parameter; ``aliases`` are other names that it is accepted under.
+
+    A number is at least ``least``, where that is given.
+    """
 
     name: str
     kind: Kind = Kind.TEXT
     default: Value | _Required = REQUIRED
     doc: str = ""
     aliases: tuple[str, ...] = ()
+    least: int | None = None
 
     @property
     def required(self) -> bool:
@@ -53,16 +57,27 @@ class Parameter:
         """Return the value in the parameter's type; ``Invalid`` names both."""
         fitted = _fitted(self.kind, value)
         if fitted is None and not (value is None and not self.required):
+            width = " of 64 bits" if isinstance(value, int) and self.kind is Kind.WHOLE else ""
             raise Invalid(
-                f"{procedure}: {self.name} is {self.kind}, not {value!r}.",
+                f"{procedure}: {self.name} is {self.kind}{width}, not {value!r}.",
                 next_step=f"Write {self.name} => {_EXAMPLES[self.kind]}.",
                 parameter=self.name,
                 value=value,
+            )
+        if self.least is not None and isinstance(fitted, int) and fitted < self.least:
+            raise Invalid(
+                f"{procedure}: {self.name} is {fitted}.",
+                next_step=f"Give {self.least} or more.",
+                parameter=self.name,
+                value=fitted,
             )
         return fitted
 
 
 _EXAMPLES = {Kind.TEXT: "'text'", Kind.WHOLE: "10", Kind.NUMBER: "0.5", Kind.FLAG: "true"}
+
+
+_LARGE = 1 << 63
 
 
 def _fitted(kind: Kind, value: Value) -> Value:
@@ -75,7 +90,9 @@ def _fitted(kind: Kind, value: Value) -> Value:
         case Kind.WHOLE:
             if isinstance(value, str) and value.lstrip("-").isdigit():
                 value = int(value)
-            return value if isinstance(value, int) and not isinstance(value, bool) else None
+            if isinstance(value, bool) or not isinstance(value, int):
+                return None
+            return value if -_LARGE <= value < _LARGE else None
         case Kind.NUMBER:
             try:
                 return None if isinstance(value, bool) else float(value)  # type: ignore[arg-type]

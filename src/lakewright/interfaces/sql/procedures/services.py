@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from lakewright.api.lake import Lake
     from lakewright.api.table import Table
 
-ALL = Parameter("limit", Kind.WHOLE, None, doc="At most so many rows.")
-SHOWN = Parameter("limit", Kind.WHOLE, 20, doc="At most so many rows.")
+ALL = Parameter("limit", Kind.WHOLE, None, doc="At most so many rows.", least=0)
+SHOWN = Parameter("limit", Kind.WHOLE, 20, doc="At most so many rows.", least=0)
 INSTANTS = Parameter("instants", default=None, doc="The plans to carry out, commas between.")
 _OPERATIONS = ("run", "execute", "schedule", "scheduleandexecute")
 
@@ -39,13 +39,25 @@ _COMPACTION = pa.schema([("timestamp", TEXT), ("operation_size", INT), ("state",
 
 
 def operation_of(arguments: Arguments, default: str) -> str:
-    """Return what is to be done: ``run``, ``schedule`` or ``scheduleandexecute``."""
+    """Return what is to be done: ``run``, ``schedule`` or ``scheduleandexecute``.
+
+    Only what runs plans takes ``instants`` of plans.
+    """
     given = (text_of(arguments, "op") or default).lower()
     if given not in _OPERATIONS:
         raise Invalid(
             f"op is {given!r}.", next_step="Allowed: run, execute, schedule, scheduleAndExecute."
         )
-    return "run" if given == "execute" else given
+    operation = "run" if given == "execute" else given
+    named = text_of(arguments, "instants")
+    if named is not None and operation != "run":
+        raise Invalid(
+            f"instants is {named!r}, and op {given} makes a plan of its own.",
+            next_step="Leave instants out, or give op => 'run'.",
+            parameter="instants",
+            value=named,
+        )
+    return operation
 
 
 def chosen_plans(
@@ -229,7 +241,13 @@ def _plan_archive(lake: "Lake", arguments: Arguments) -> Iterator[Shown | None]:
     PATH,
     Parameter("min_commits", Kind.WHOLE, 20, doc="Commits that stay on the active timeline."),
     Parameter("max_commits", Kind.WHOLE, 30, doc="Commits from which on the oldest go."),
-    Parameter("retain_commits", Kind.WHOLE, 10, doc="Accepted; what cleaning needs always stays."),
+    Parameter(
+        "retain_commits",
+        Kind.WHOLE,
+        10,
+        doc="Accepted; what cleaning needs always stays.",
+        least=1,
+    ),
     Parameter("enable_metadata", Kind.FLAG, False, doc="Accepted; no metadata table is written."),
     OPTIONS,
     writes=True,

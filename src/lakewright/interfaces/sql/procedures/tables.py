@@ -1,5 +1,6 @@
 """What procedures about one table share: how a call names it, and how answers are cut."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
@@ -22,9 +23,11 @@ T = TypeVar("T")
 Row = Mapping[str, object]
 
 TEXT, LONG, INT, FLAG = pa.string(), pa.int64(), pa.int32(), pa.bool_()
+_BOUND = re.compile(r"[0-9]{1,17}", re.ASCII)
+
 TABLE = Parameter("table", default=None, doc="The table's name in the lake.")
 PATH = Parameter("path", default=None, doc="Its path, instead of a name.")
-LIMIT = Parameter("limit", Kind.WHOLE, 10, doc="At most so many rows.")
+LIMIT = Parameter("limit", Kind.WHOLE, 10, doc="At most so many rows.", least=0)
 ARCHIVED = Parameter(
     "showArchived", Kind.FLAG, False, doc="Go on into the archive.", aliases=("archived", "history")
 )
@@ -48,8 +51,6 @@ def limited(found: Iterable[T], arguments: Arguments) -> Iterator[T]:
     if limit is None:
         return iter(found)
     assert isinstance(limit, int)
-    if limit < 0:
-        raise Invalid(f"limit is {limit}.", next_step="Give 0 or more.")
     return islice(found, limit)
 
 
@@ -71,6 +72,22 @@ def text_of(arguments: Arguments, name: str) -> str | None:
     """Return an argument; an empty text counts as none, as in Hudi."""
     value = arguments[name]
     return None if value is None or value == "" else str(value)
+
+
+def bound_of(arguments: Arguments, name: str) -> str | None:
+    """Return an argument that bounds instants: one, or the digits that it begins with, as in Hudi.
+
+    ``Invalid`` for anything else, which would be compared with instants all the same.
+    """
+    text = text_of(arguments, name)
+    if text is not None and _BOUND.fullmatch(text) is None:
+        raise Invalid(
+            f"{name} is {text!r}, which is no instant.",
+            next_step="Give 17 digits (yyyyMMddHHmmssSSS), or those that an instant begins with.",
+            parameter=name,
+            value=text,
+        )
+    return text
 
 
 def whole_of(arguments: Arguments, name: str) -> int | None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lakewright.lifecycle.plans.records import Applied
     from lakewright.lifecycle.ttl.expiry import Verdict
 
-ALL = Parameter("limit", Kind.WHOLE, None, doc="At most so many rows.")
+ALL = Parameter("limit", Kind.WHOLE, None, doc="At most so many rows.", least=0)
 SPEC = Parameter(
     "partitionSpec", default=None, doc="Such as 'user_id=1/', or 'user_id=*/' for each of them."
 )
