@@ -258,3 +258,9 @@ def test_names_that_avro_does_not_know_are_no_names_of_records(tmp_path: Path) -
     text = made_table.definition.properties["hoodie.table.create.schema"]
     assert '"name":"my_table_2_record"' in text
     assert '"namespace":"hoodie.my_table_2"' in text
+
+
+@pytest.mark.parametrize("kind", ["TIME", "INTERVAL DAY", "UUID"])
+def test_an_unknown_type_is_named_as_it_was_written(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(lw.Invalid, match=f"column 'z' has the unknown type '{kind}'"):
+        lw.create_table(tmp_path / "t", schema=f"k STRING, z {kind}", key="k")
