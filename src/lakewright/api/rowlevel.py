@@ -225,4 +225,4 @@ class Editable(Writable):
 
 
 def _rows(batches: Iterator[pa.RecordBatch], rules: Rules) -> ArrowRows:
-    return ArrowRows(change_schema(rules), lambda: batches, once=True)
+    return ArrowRows(change_schema(rules), lambda: batches, once=True, sound=True)

@@ -92,7 +92,7 @@ def _type(kind: exp.DataType | None, column: str) -> DataType:
             return Struct(tuple(read_column(p) for p in parts))
         case _:
             raise Invalid(
-                f"column {column!r} has the unknown type {kind.sql(dialect='spark')!r}.",
+                f"column {column!r} has the unknown type {kind.sql()!r}.",
                 next_step="Allowed: boolean, int, bigint, float, double, decimal(p,s), string, "
                 "binary, date, timestamp, timestamp_ntz, array<…>, map<…>, struct<…>.",
                 column=column,

@@ -14,6 +14,9 @@ table:
 * Inside structs, lists and maps columns may be added and lacking too, but the table's types stay:
   real Hudi cannot read files across such a change. What the rows bring is widened.
 
+* A struct without fields is refused, as is a new column with a time of day: files hold it, but
+  Spark cannot read them. Tables that have such a column already keep it.
+
 Anything else is refused with the column and both types. Names are compared exactly; two that
 differ only by case are refused, since Spark could not tell them apart.
 """
@@ -21,7 +24,7 @@ differ only by case are refused, since Spark could not tell them apart.
 from dataclasses import replace
 
 from lakewright.format.hudi.config import TableConfig
-from lakewright.model.errors import Invalid
+from lakewright.model.errors import Invalid, Unsupported
 from lakewright.model.schema import (
     BINARY,
     DOUBLE,
@@ -72,7 +75,7 @@ def written_schema(
     """
     rows = incoming.without(_OWN_COLUMNS)
     result = rows if stored is None else _struct(stored, rows, "")
-    check_columns(result)
+    check_columns(result, stored)
     partitions = tuple(field.name for field in config.partition_fields)
     for name in (*config.record_key, *partitions, *config.ordering):
         kind = result.find(name)
@@ -217,38 +220,72 @@ def _rounded(stored: DataType, incoming: DataType, path: str) -> Invalid:
     )
 
 
-def check_columns(schema: Struct) -> None:
-    """Refuse columns that Hudi could not hold: names that Avro or Spark cannot tell or write."""
-    _check_names(schema, "")
+def check_columns(schema: Struct, stored: Struct | None = None) -> None:
+    """Refuse columns that Hudi could not hold, or could not read again.
+
+    These are names that Avro or Spark cannot tell apart or write, maps whose keys are no text,
+    structs without fields, fixed bytes of no size, and times of day. ``stored`` are the columns
+    that the table has: a time of day among them stays, whoever put it there.
+    """
+    _check_type(schema, stored, "")
 
 
-def _check_names(kind: DataType, path: str) -> None:
+def _check_type(kind: DataType, stored: DataType | None, path: str) -> None:
+    column = path.rstrip(".")
     match kind:
         case Struct():
-            seen: dict[str, str] = {}
-            for field in kind:
-                if not field.name.isidentifier():
-                    raise Invalid(
-                        f"{path}{field.name!r} is no column name for Hudi.",
-                        next_step="Use letters, digits and '_', and no digit first.",
-                        column=f"{path}{field.name}",
-                    )
-                other = seen.setdefault(field.name.lower(), field.name)
-                if other != field.name:
-                    raise _case(path + other, path + field.name)
-                _check_names(field.type, f"{path}{field.name}.")
+            _check_fields(kind, stored, path)
         case List():
-            _check_names(kind.element, f"{path}element.")
+            inner = stored.element if isinstance(stored, List) else None
+            _check_type(kind.element, inner, f"{path}element.")
         case Map():
             if kind.key != STRING:
                 raise Invalid(
-                    f"{path.rstrip('.')} is a map with keys of type {kind.key}.",
+                    f"{column} is a map with keys of type {kind.key}.",
                     next_step="Hudi knows maps with string keys only.",
-                    column=path.rstrip("."),
+                    column=column,
                 )
-            _check_names(kind.value, f"{path}value.")
+            inner = stored.value if isinstance(stored, Map) else None
+            _check_type(kind.value, inner, f"{path}value.")
+        case Fixed() if not kind.size:
+            raise Invalid(
+                f"column {column} is {kind}: bytes of which there are none.",
+                next_step="Cast it to binary, or leave it out.",
+                column=column,
+            )
+        case Time() if not isinstance(stored, Time):
+            raise Unsupported(
+                f"column {column} is a time of day ({kind}), and neither Spark nor Hudi on it "
+                "reads files that hold one: the whole table could no longer be read there.",
+                next_step="Cast it to string, or to a bigint of microseconds since midnight.",
+                column=column,
+                type=str(kind),
+            )
         case _:
             pass
+
+
+def _check_fields(struct: Struct, stored: DataType | None, path: str) -> None:
+    if path and not struct.fields:
+        column = path.rstrip(".")
+        raise Invalid(
+            f"column {column} is a struct without fields, which neither Parquet nor Avro can hold.",
+            next_step="Give the struct a field, or leave the column out.",
+            column=column,
+        )
+    known = {field.name: field.type for field in stored} if isinstance(stored, Struct) else {}
+    seen: dict[str, str] = {}
+    for field in struct:
+        if not field.name.isidentifier():
+            raise Invalid(
+                f"{path}{field.name!r} is no column name for Hudi.",
+                next_step="Use letters, digits and '_', and no digit first.",
+                column=f"{path}{field.name}",
+            )
+        other = seen.setdefault(field.name.lower(), field.name)
+        if other != field.name:
+            raise _case(path + other, path + field.name)
+        _check_type(field.type, known.get(field.name), f"{path}{field.name}.")
 
 
 def _case(known: str, other: str) -> Invalid:

@@ -167,7 +167,7 @@ class Recovery:
         if record is not None:
             close(self.storage, target, record)
         plan = plan_rollback(self.storage, self.config, entry, announced=record is not None)
-        rollback = self._rollback(next_time(self.view), plan, entry)
+        rollback = self._rollback(next_time(self.view, undoing=(target,)), plan, entry)
         shares_logs = any(request.log_blocks for request in plan.requests)
         if record is not None and (not plan.requests or (own and not shares_logs)):
             rollback.erase(entry)
@@ -224,7 +224,8 @@ class Recovery:
         return plan if isinstance(plan, RollbackPlan) and plan.instant is not None else None
 
     def _complete(self, rollback: Rollback, entry: Entry | None) -> None:
-        rollback.run(entry, next_time(self.view, rollback.instant))
+        gone = () if entry is None else (entry.instant.requested,)
+        rollback.run(entry, next_time(self.view, rollback.instant, undoing=gone))
         self._refresh()
 
     def _refresh(self) -> None:

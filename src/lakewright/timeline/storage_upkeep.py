@@ -143,11 +143,13 @@ class StorageUpkeep:
                 )
             plan = self._undoing(view, entry)
             check(view, entry.instant)
-            rollback = Rollback(self._storage, self._config, next_time(view), plan)
+            gone = (requested,)
+            taken = next_time(view, undoing=gone)
+            rollback = Rollback(self._storage, self._config, taken, plan)
             with self._beating(rollback.instant):
                 lease.secure(self._patience.request)
                 rollback.request()
-                completed = next_time(view, rollback.instant)
+                completed = next_time(view, rollback.instant, undoing=gone)
                 rollback.run(entry, completed)
         done = completed if self._config.layout == 2 else rollback.instant
         return Instant(rollback.instant, Action.ROLLBACK, State.COMPLETED, done)
@@ -170,7 +172,9 @@ class StorageUpkeep:
     def restore(self, make: MakeRestore) -> Instant:
         """Take back several: see ``Upkeep.restore``."""
         with self._access.repaired() as (view, lease):
-            restore = Restore(self._storage, self._config, next_time(view), make(view))
+            plan = make(view)
+            taken = next_time(view, undoing=[info.time for info in plan.instants])
+            restore = Restore(self._storage, self._config, taken, plan)
             for info in restore.plan.instants:
                 entry = find_write(view, info.time)
                 if entry is not None and set(entry.files) == {State.REQUESTED, State.INFLIGHT}:

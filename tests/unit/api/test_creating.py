@@ -346,3 +346,9 @@ def test_choices_may_be_repeated(tmp_path: Path) -> None:
         options={**said, "hoodie.parquet.max.file.size": "1000000"},
         properties=said,
     ).upsert([], options=said)
+
+
+@pytest.mark.parametrize("kind", ["TIME", "INTERVAL DAY", "UUID"])
+def test_an_unknown_type_is_named_as_it_was_written(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(lw.Invalid, match=f"column 'z' has the unknown type '{kind}'"):
+        lw.create_table(tmp_path / "t", schema=f"k STRING, z {kind}", key="k")

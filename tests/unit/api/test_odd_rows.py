@@ -170,3 +170,43 @@ def test_names_that_travel_beside_rows_are_refused(tmp_path: Path, name: str) ->
         with pytest.raises(lw.LakewrightError, match=f"column names {name}"):
             write([{"id": "a", "n": 2, name: True}])
     assert table.scan().to_arrow().to_pylist() == [{"id": "a", "n": 1}]
+
+
+BAD_TEXT = pa.array([b"\xff"]).view(pa.string())
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("once", [False, True], ids=["table", "reader"])
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("k", BAD_TEXT, r"column k holds text that is not UTF-8, such as '\\xff'"),
+        ("s", BAD_TEXT, r"column s holds text that is not UTF-8, such as '\\xff'"),
+        (
+            "m",
+            pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int32())),
+            "column m holds a map in which the key 'a' stands twice",
+        ),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"lakewright.write.driver-bytes": "0"}])
+def test_values_that_no_file_may_hold_are_refused(
+    kind: str, once: bool, column: str, value: pa.Array, words: str, options: dict[str, str]
+) -> None:
+    path = f"memory://odd-rows-{next(NUMBERS)}/t"
+    schema = "k string, s string, m map<string,int>"
+    table = lw.create_table(path, schema=schema, key="k", type=kind)
+    table.insert([{"k": "a", "s": "b"}])
+    rows = pa.table({"k": ["b"], column: value} if column != "k" else {"k": value})
+    with pytest.raises(lw.Invalid, match=words):
+        table.upsert(rows.to_reader() if once else rows, options=options)
+    assert [row["k"] for row in rows_in(lw.open_table(path))] == ["a"]
+    table.upsert([{"k": "b", "m": {"a": 1}}])
+    assert [row["k"] for row in rows_in(table)] == ["a", "b"]
+
+
+def test_a_map_of_a_list_of_dicts_may_not_hold_a_key_twice() -> None:
+    path = f"memory://odd-rows-{next(NUMBERS)}/t"
+    table = lw.create_table(path, schema="k string, m map<string,int>", key="k")
+    with pytest.raises(lw.Invalid, match="the key 'a' stands twice"):
+        table.upsert([{"k": "a", "m": [("a", 1), ("a", 2)]}])

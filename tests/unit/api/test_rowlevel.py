@@ -244,3 +244,14 @@ def test_rows_are_updated_in_a_partition_that_shows_another_value_where_keys_are
     table.insert(_rows(("a", 1, "x=y", 1)))
     table.update({"n": "n + 10"})
     assert _found(table) == [("a", 11, "y", 1)]
+
+
+@pytest.mark.parametrize("word", ["OR", "AND"])
+def test_a_condition_may_be_a_long_chain(word: str) -> None:
+    table = lw.create_table(f"memory://long-chains-{word}/t", schema="k string, n int", key="k")
+    table.insert([{"k": "k1", "n": 1}, {"k": "other", "n": 1}])
+    test, last = ("=", "k1") if word == "OR" else ("<>", "other")
+    where = f" {word} ".join(f"k {test} '{k}'" for k in (*(f"x{n}" for n in range(900)), last))
+    assert table.update({"n": "2"}, where=where).updated == 1
+    assert table.delete(where=where).deleted == 1
+    assert table.scan(columns=["k"]).to_arrow().to_pylist() == [{"k": "other"}]

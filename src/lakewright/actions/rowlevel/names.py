@@ -7,10 +7,11 @@ Both sides of a merge are laid side by side in one row, under names that tell th
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
+from functools import reduce
 from typing import TypeVar
 
 from lakewright.model.errors import UnknownColumn
-from lakewright.model.expression.nodes import Expression, Reference
+from lakewright.model.expression.nodes import And, Expression, Or, Reference, chain
 from lakewright.model.schema import Struct
 
 Path = tuple[str, ...]
@@ -119,6 +120,10 @@ def with_references(node: Node, rename: Callable[[Reference], Reference]) -> Nod
         return rename(node)  # type: ignore[return-value]
     if isinstance(node, tuple):
         return tuple(with_references(part, rename) for part in node)  # type: ignore[return-value]
+    if isinstance(node, And | Or):
+        # Chains may be long, and lean to the left.
+        kind: type[And | Or] = And if isinstance(node, And) else Or
+        return reduce(kind, [with_references(link, rename) for link in chain(node, kind)])  # type: ignore[return-value]
     if isinstance(node, Expression):
         parts = {f.name: with_references(getattr(node, f.name), rename) for f in fields(node)}  # type: ignore[arg-type]
         return type(node)(**parts)

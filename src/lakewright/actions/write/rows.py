@@ -2,7 +2,8 @@
 
 Large and view strings, dictionaries, narrow and unsigned integers, seconds and nanoseconds become
 what a Hudi table can hold. What has no such form (64-bit unsigned integers, nanoseconds that
-would be cut off) is refused with the column's name, before or while the rows are read.
+would be cut off, text that is not UTF-8, a key twice in one map) is refused with the column's
+name, before or while the rows are read.
 """
 
 import tempfile
@@ -11,12 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.schema import normalised
+from lakewright.format.arrow.soundness import check_sound
 from lakewright.model.errors import Invalid
 
 Batches: TypeAlias = Iterable[pa.RecordBatch]
@@ -31,7 +31,8 @@ class ArrowRows:
     ``open`` gives the batches, whatever their exact types. A source that can be opened only once
     is put into a temporary file when its first pass is not announced as the last; the file
     goes with this object. ``nbytes`` is None where it is not known. A column of Arrow's null type
-    is a column of nulls of the type that it has in ``like``.
+    is a column of nulls of the type that it has in ``like``. Rows that come from the table itself
+    are ``sound``: their values are taken as they are.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class ArrowRows:
         nbytes: int | None = None,
         once: bool = False,
         like: pa.Schema | None = None,
+        sound: bool = False,
     ) -> None:
         known = {} if like is None else {field.name: field.type for field in like}
         given = [field.with_type(_told(field.type, known.get(field.name))) for field in schema]
@@ -53,6 +55,7 @@ class ArrowRows:
         self.nbytes = nbytes
         self._open = open
         self._once = once
+        self._sound = sound
         self._used = False
         self._begun: Iterator[pa.RecordBatch] | None = None
 
@@ -105,13 +108,16 @@ class ArrowRows:
         return self._normal(self._open()) if begun is None else begun
 
     def _keep(self, again: Callable[[], Batches]) -> None:
-        self._open, self._once = again, False
+        self._open, self._once, self._sound = again, False, True
 
     def _normal(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            whole = conform(_plain(batch), self.schema)
+            whole = conform(batch, self.schema)
             for start in range(0, whole.num_rows, _MOST_ROWS):
-                yield whole.slice(start, _MOST_ROWS)
+                part = whole.slice(start, _MOST_ROWS)
+                if not self._sound:
+                    check_sound(part)
+                yield part
 
 
 def _resumed(
@@ -161,32 +167,6 @@ def _has_null(kind: pa.DataType) -> bool:
     if isinstance(kind, pa.DictionaryType | pa.BaseExtensionType):
         return False
     return any(_has_null(kind.field(i).type) for i in range(kind.num_fields))
-
-
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch without encodings and extensions, which have no part in a table."""
-    columns = [_unwrapped(column) for column in batch.columns]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def _unwrapped(column: pa.Array) -> pa.Array:
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _unwrapped(column.storage)
-    if pa.types.is_run_end_encoded(kind):
-        return _unwrapped(pc.run_end_decode(column))
-    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        return _listed(column)
-    return column
-
-
-def _listed(column: pa.Array) -> pa.Array:
-    # Arrow's own cast loses the offsets of some views.
-    sizes = pc.fill_null(pc.list_value_length(column), 0)
-    ends = np.cumsum(sizes.to_numpy(zero_copy_only=False), dtype=np.int32)
-    offsets = pa.array(np.concatenate([np.zeros(1, np.int32), ends]))
-    kind = pa.list_(column.type.value_field)
-    return pa.ListArray.from_arrays(offsets, column.flatten(), kind, mask=column.is_null())
 
 
 def _spilled(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Callable[[], Batches]:

@@ -102,7 +102,7 @@ def staged_rows(storage: Storage, staged: Sequence[StagedFile]) -> ArrowRows:
 
     with storage.open(staged[0].path) as source, pa.ipc.open_file(source) as reader:
         schema = reader.schema
-    return ArrowRows(schema, batches, nbytes=sum(piece.bytes for piece in staged))
+    return ArrowRows(schema, batches, nbytes=sum(piece.bytes for piece in staged), sound=True)
 
 
 def clear_staged(storage: Storage, folder: str) -> None:

@@ -3,7 +3,8 @@
 Columns are matched by name, at every level of nesting: absent ones become null, dropped ones
 go, order is the target's. Types may widen as Hudi allows it. Numbers become text, and floats
 become doubles, by way of their decimal text, as they do in Hudi (0.1f is 0.1, not
-0.10000000149011612). What would lose a value is refused with the column's name.
+0.10000000149011612). What would lose a value is refused with the column's name. Encodings
+(dictionaries, run ends, views of lists) and extension types give way to what they hold.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from decimal import ROUND_HALF_UP, Context, InvalidOperation
 from decimal import Decimal as Number
 from typing import TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -79,6 +81,10 @@ def _conform(array: pa.Array, target: pa.DataType, path: Path, renames: Renames)
     if pa.types.is_dictionary(source):
         # Each distinct value once; Arrow cannot take from views.
         return _conform(array.dictionary, target, path, renames).take(array.indices)
+    if isinstance(source, pa.BaseExtensionType):
+        return _conform(array.storage, target, path, renames)
+    if pa.types.is_run_end_encoded(source):
+        return _conform(pc.run_end_decode(array), target, path, renames)
     if pa.types.is_null(source):
         return pa.nulls(len(array), target)
     if pa.types.is_struct(source) and pa.types.is_struct(target):
@@ -110,7 +116,9 @@ def _struct(array: pa.Array, target: pa.DataType, path: Path, renames: Renames) 
 
 
 def _list(array: pa.Array, target: pa.DataType, path: Path, renames: Renames) -> pa.Array:
-    if not pa.types.is_list(array.type):
+    if _is_view(array.type):
+        array = _listed(array)
+    elif not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     values = _conform(array.values, target.value_type, (*path, "element"), renames)
     if not target.value_field.nullable and values.null_count:
@@ -135,9 +143,22 @@ def _rebuilt(array: pa.Array, target: pa.DataType, child: pa.Array) -> pa.Array:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    )
+    types = pa.types
+    plain = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(plain or _is_view(kind))
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
+
+
+def _listed(array: pa.Array) -> pa.Array:
+    # Arrow's own cast loses the offsets of some views.
+    sizes = pc.fill_null(pc.list_value_length(array), 0)
+    ends = np.cumsum(sizes.to_numpy(zero_copy_only=False), dtype=np.int32)
+    offsets = pa.array(np.concatenate([np.zeros(1, np.int32), ends]))
+    kind = pa.list_(array.type.value_field)
+    return pa.ListArray.from_arrays(offsets, array.flatten(), kind, mask=array.is_null())
 
 
 def _leaf(array: pa.Array, target: pa.DataType, path: Path) -> pa.Array:

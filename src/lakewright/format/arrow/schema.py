@@ -112,10 +112,18 @@ def from_arrow_type(kind: pa.DataType) -> DataType:
     return _from_type(kind, str(kind), 1)
 
 
-# Files are many and their schemas few; the metadata of a schema plays no part.
-@lru_cache(maxsize=64)
 def normalised(schema: pa.Schema) -> pa.Schema:
     """Return an Arrow schema with every type in the one form that this package works with."""
+    try:
+        return _remembered(schema)
+    except TypeError:
+        # Extension types that are written in Python have no hash.
+        return to_arrow_schema(from_arrow_schema(schema))
+
+
+# Files are many and their schemas few; the metadata of a schema plays no part.
+@lru_cache(maxsize=64)
+def _remembered(schema: pa.Schema) -> pa.Schema:
     return to_arrow_schema(from_arrow_schema(schema))
 
 
@@ -130,12 +138,12 @@ def _from_field(field: pa.Field, path: str, depth: int) -> Field:
 def _from_type(kind: pa.DataType, path: str, depth: int) -> DataType:
     if depth > MAX_DEPTH:
         raise Unsupported(f"column {path} is nested deeper than {MAX_DEPTH} levels.", column=path)
-    found = _FROM_ARROW.get(kind)
-    if found is not None:
-        return found
     nested = _from_nested(kind, path, depth)
     if nested is not None:
         return nested
+    found = _FROM_ARROW.get(kind)
+    if found is not None:
+        return found
     if (
         pa.types.is_decimal(kind)
         and 1 <= kind.precision <= 38
@@ -149,7 +157,7 @@ def _from_type(kind: pa.DataType, path: str, depth: int) -> DataType:
         return Fixed(kind.byte_width)
     raise Unsupported(
         f"column {path} has the Arrow type {kind}, which no table can hold.",
-        next_step="Cast it to a boolean, integer, float, decimal, string, binary, date, time, "
+        next_step="Cast it to a boolean, integer, float, decimal, string, binary, date, "
         "timestamp, list, map or struct.",
         column=path,
         type=str(kind),

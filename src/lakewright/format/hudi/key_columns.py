@@ -23,6 +23,7 @@ from lakewright.format.arrow.nested import Rows, field_values
 from lakewright.format.arrow.schema import to_arrow_type
 from lakewright.format.arrow.texts import texts_of
 from lakewright.format.hudi.config import KeyGenerator, PartitionField, TableConfig
+from lakewright.format.hudi.key_clashes import check_clashes
 from lakewright.format.hudi.key_text import EMPTY_PART, NULL_PART, value_text
 from lakewright.format.hudi.partition_paths import partition_segment
 from lakewright.format.hudi.time_partitions import epoch_unit, same_text_for
@@ -31,6 +32,7 @@ from lakewright.model.options import declare, parse_bool
 from lakewright.model.schema import (
     INT,
     LONG,
+    STRING,
     DataType,
     Decimal,
     Fixed,
@@ -101,7 +103,10 @@ class KeyMaker:
         return not self.config.record_key
 
     def keys(self, rows: Rows) -> pa.Array:
-        """Return the record key of each row; ``Invalid`` with a sample where one has none."""
+        """Return the record key of each row.
+
+        ``Invalid`` with a sample where a row has none, or two different ones have the same.
+        """
         names = self.config.record_key
         if not names:
             raise Invalid(
@@ -124,7 +129,10 @@ class KeyMaker:
         for name, texts, missing in zip(names, columns, absent, strict=True):
             parts.append(f"{',' if parts else ''}{name}:")
             parts.append(_written(texts, missing))
-        return pc.binary_join_element_wise(*parts, "")
+        keys = pc.binary_join_element_wise(*parts, "")
+        if len(names) > 1 and STRING in self.key_types:
+            check_clashes(names, columns, keys)
+        return keys
 
     def _without_key(self, rows: Rows, empty: pa.Array) -> Invalid:
         places = np.flatnonzero(empty.to_numpy(zero_copy_only=False))

@@ -148,20 +148,16 @@ def complex_key(
 ) -> str:
     """Return the record key ``a:1,b:2`` of a row whose key is several columns."""
     kinds = kinds or {}
-    parts = [_part(value, kinds.get(name)) for name, value in zip(names, values, strict=True)]
-    if all(part in (NULL_PART, EMPTY_PART) for part in parts):
+    given = zip(names, values, strict=True)
+    texts = [None if value is None else value_text(value, kinds.get(name)) for name, value in given]
+    if not any(texts):
         raise Invalid(
             f"the record key columns {', '.join(names)} are all null or empty.",
             next_step="Every row needs a key with at least one part.",
             columns=list(names),
         )
+    parts = (NULL_PART if text is None else text or EMPTY_PART for text in texts)
     return ",".join(f"{name}:{part}" for name, part in zip(names, parts, strict=True))
-
-
-def _part(value: object, kind: DataType | None) -> str:
-    if value is None:
-        return NULL_PART
-    return value_text(value, kind) or EMPTY_PART
 
 
 def split_complex_key(key: str, names: Sequence[str]) -> tuple[str | None, ...] | None:

@@ -310,3 +310,49 @@ def test_columns_that_make_no_keys_are_named() -> None:
     with pytest.raises(Invalid, match="9999"):
         days = pa.array([3_000_000], pa.int32()).cast(pa.date32())
         KeyMaker.of(table("a"), columns(a=s.DATE)).keys(pa.table({"a": days}))
+
+
+CLASHES: list[tuple[tuple[str | None, str | None], tuple[str | None, str | None]]] = [
+    ((None, "1"), ("__null__", "1")),
+    (("1", None), ("1", "__null__")),
+    (("", "1"), ("__empty__", "1")),
+    (("1,b:2", "3"), ("1", "2,b:3")),
+    ((None, "1,b:2"), ("__null__,b:1", "2")),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), CLASHES)
+def test_different_rows_with_one_key_are_refused(
+    one: tuple[str | None, str | None], other: tuple[str | None, str | None]
+) -> None:
+    assert complex_key(("a", "b"), one) == complex_key(("a", "b"), other)
+    maker = KeyMaker.of(table("a,b"), columns(a=s.STRING, b=s.STRING))
+    rows = [("x", "y"), one, ("x", "z"), other, (None, "w"), ("", "w")]
+    given_rows = pa.table({name: [row[i] for row in rows] for i, name in enumerate("ab")})
+    with pytest.raises(Invalid, match="one record key") as caught:
+        maker.keys(given_rows)
+    for value in (*one, *other):
+        assert repr(value) in str(caught.value)
+    # Each alone is a key like any other, as often as it comes.
+    for alone in (one, other):
+        same = pa.table({"a": [alone[0]] * 2, "b": [alone[1]] * 2})
+        assert maker.keys(same).to_pylist() == [complex_key(("a", "b"), alone)] * 2
+
+
+PARTS = st.sampled_from([None, "", "1", "__null__", "__empty__", ",b:", "1,b:", ",b:1", ":", ",c:"])
+
+
+@given(st.lists(st.tuples(PARTS, PARTS, PARTS), max_size=4))
+def test_keys_are_refused_where_rows_cannot_be_told_apart(
+    rows: list[tuple[str | None, str | None, str | None]],
+) -> None:
+    rows = [row for row in rows if any(row)]
+    maker = KeyMaker.of(table("a,b,c"), columns(a=s.STRING, b=s.STRING, c=s.STRING))
+    kinds = pa.schema([(name, pa.string()) for name in "abc"])
+    batch = pa.table([[row[i] for row in rows] for i in range(3)], schema=kinds)
+    keys = [complex_key(("a", "b", "c"), row) for row in rows]
+    if len(set(keys)) == len(set(rows)):
+        assert maker.keys(batch).to_pylist() == keys
+    else:
+        with pytest.raises(Invalid, match="one record key"):
+            maker.keys(batch)
