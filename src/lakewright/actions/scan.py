@@ -67,11 +67,11 @@ class ScanRequest:
 
         ``zone`` is that of the table's timeline. ``Invalid`` where one is no time.
         """
-        told = {name: getattr(self, name) for name in ("as_of", "start", "end")}
-        return replace(
-            self,
-            **{name: parse_point_in_time(t, zone) for name, t in told.items() if t is not None},
-        )
+
+        def point(text: str | None) -> str | None:
+            return None if text is None else parse_point_in_time(text, zone)
+
+        return replace(self, as_of=point(self.as_of), start=point(self.start), end=point(self.end))
 
     def describe(self) -> str:
         """Say in a line what is asked."""
