@@ -38,7 +38,7 @@ def _rows() -> list[tuple[str, str, dt.datetime, dt.date]]:
     return [
         (f"{form}-{hour}", form, first + dt.timedelta(hours=hour), dt.date(2024, 3, 10))
         for form in _FORMS
-        for hour in range(0, 36)
+        for hour in range(36)
     ]
 
 
