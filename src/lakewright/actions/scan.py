@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task, run_task
 from lakewright.format.hudi.base_footer import read_footer, refuse_unknown_format
@@ -13,6 +14,7 @@ from lakewright.model.expression.nodes import Expression
 from lakewright.model.expression.parse import parse_expression
 from lakewright.model.expression.render import to_sql
 from lakewright.model.files import FileSlice, PartitionDescriptor, ReadingMode
+from lakewright.model.instant import parse_point_in_time
 from lakewright.model.schema import META_COLUMNS, META_FIELDS, Struct
 from lakewright.table.changes.images import change_schema
 from lakewright.table.changes.plan import plan_changes
@@ -59,6 +61,17 @@ class ScanRequest:
     as_of: str | None = None
     start: str | None = None
     end: str | None = None
+
+    def timed(self, zone: tzinfo) -> "ScanRequest":
+        """Return the request with its times read as a user writes them: an instant, a day, a time.
+
+        ``zone`` is that of the table's timeline. ``Invalid`` where one is no time.
+        """
+
+        def point(text: str | None) -> str | None:
+            return None if text is None else parse_point_in_time(text, zone)
+
+        return replace(self, as_of=point(self.as_of), start=point(self.start), end=point(self.end))
 
     def describe(self) -> str:
         """Say in a line what is asked."""
@@ -225,7 +238,9 @@ def result_schema(state: TableState, request: ScanRequest) -> Struct:
 
 
 def _change_columns(request: ScanRequest, shape: Struct) -> Struct:
-    return shape if request.columns is None else shape.select(_spread(request.columns, shape))
+    return (
+        shape if request.columns is None else shape.select(_spread(request.columns, shape, shape))
+    )
 
 
 def _plan_changes(state: TableState, request: ScanRequest) -> ScanPlan:
@@ -329,14 +344,20 @@ def _output(request: ScanRequest, table: Struct, whole: Struct) -> Struct:
     if request.meta:
         meta = tuple(name for name in META_COLUMNS if name in whole)
         names = (*meta, *(n for n in names if n not in meta))
-    return whole.select(_spread(names, table)).nullable()
+    return whole.select(_spread(names, table, whole)).nullable()
 
 
-def _spread(names: Sequence[str], own: Struct) -> tuple[str, ...]:
+def _spread(names: Sequence[str], own: Struct, whole: Struct) -> tuple[str, ...]:
     spread: list[str] = []
     for name in names:
-        spread.extend(own.names if name == "*" else (name,))
+        spread.extend(own.names if name == "*" else (_spelt(name, whole),))
     return tuple(dict.fromkeys(spread))
+
+
+def _spelt(name: str, whole: Struct) -> str:
+    """Return a name as the table spells it; case matters only in doubt, as in conditions."""
+    alike = [known for known in whole.names if known.lower() == name.lower()]
+    return alike[0] if name not in whole and len(alike) == 1 else name
 
 
 def _check(request: ScanRequest) -> None:

@@ -14,7 +14,6 @@ from lakewright.model.expression.bind_functions import bind_cast
 from lakewright.model.expression.bound import (
     BoundAnd,
     BoundArithmetic,
-    BoundCast,
     BoundComparison,
     BoundExpression,
     BoundFunction,
@@ -24,9 +23,9 @@ from lakewright.model.expression.bound import (
     BoundNot,
     BoundOr,
 )
-from lakewright.model.expression.coerce import converted, describe, is_null
+from lakewright.model.expression.coerce import cast_in_zone, converted, describe, is_null
 from lakewright.model.expression.failing import failing
-from lakewright.model.expression.nodes import Comparator, Expression
+from lakewright.model.expression.nodes import Comparator, Expression, InZone
 from lakewright.model.expression.render import to_sql
 from lakewright.model.expression.types import (
     is_floating,
@@ -35,6 +34,7 @@ from lakewright.model.expression.types import (
     is_numeric,
     wider_decimal,
 )
+from lakewright.model.expression.zones import reading_in
 from lakewright.model.schema import (
     BOOLEAN,
     DATE,
@@ -77,7 +77,8 @@ class Assigned:
 
 def assign(column: Field, value: Expression, schema: Struct) -> Assigned:
     """Bind a value to a column; ``InvalidExpression`` where no conversion leads there."""
-    return fit(column, bind(value, schema, predicate=False), to_sql(value))
+    with reading_in(value.zone if isinstance(value, InZone) else None):
+        return fit(column, bind(value, schema, predicate=False), to_sql(value))
 
 
 def fit(column: Field, bound: BoundExpression, text: str = "") -> Assigned:
@@ -121,8 +122,8 @@ def _lost(made: BoundExpression, before: BoundExpression) -> BoundExpression:
     kind = _judge(before.type, made.type)
     if kind is None or (isinstance(made.type, Decimal) and isinstance(before, _COMPUTED)):
         return lost
-    left = made if made.type == kind else BoundCast(made, kind)
-    right = before if before.type == kind else BoundCast(before, kind)
+    left = made if made.type == kind else cast_in_zone(made, kind)
+    right = before if before.type == kind else cast_in_zone(before, kind)
     return BoundOr(lost, BoundComparison(Comparator.NE, left, right))
 
 

@@ -93,7 +93,8 @@ def _inputs(
             return found, str(error)
         if footer.num_rows:
             opening = partial(storage.open, footer.path)
-            source = SpliceSource(footer.path, footer.raw, footer.size, opening)
+            knows_nan = footer.bounds_rule_out_nan
+            source = SpliceSource(footer.path, footer.raw, footer.size, opening, knows_nan)
             found.append(_Input(footer, source))
     return found, None
 

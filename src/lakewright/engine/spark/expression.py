@@ -17,8 +17,10 @@ from lakewright.engine.spark.expression_times import (
     date_truncated,
     involves_time,
     micros_of_day,
+    moment_at,
     moment_literal,
     part_of_moment,
+    wall_clock,
 )
 from lakewright.model.errors import Unsupported
 from lakewright.model.expression.bound import (
@@ -235,6 +237,10 @@ def _function(name: str, arguments: tuple[BoundExpression, ...]) -> str:
             unit, moment = arguments
             assert isinstance(unit, BoundLiteral)
             return date_truncated(str(unit.value), _sql(moment), moment.type)
+        case "wall_clock" | "moment_at":
+            zone = arguments[1]
+            assert isinstance(zone, BoundLiteral)
+            return (wall_clock if name == "wall_clock" else moment_at)(first, str(zone.value))
         case "substring":
             places = [f"CAST({_sql(a)} AS INT)" for a in arguments[1:] if is_integer(a.type)]
             return f"substring({', '.join([first, *places])})"

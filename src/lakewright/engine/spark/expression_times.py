@@ -7,7 +7,7 @@ is exact, and no daylight-saving rule of a session can reach it.
 from datetime import UTC, datetime, time
 
 from lakewright.model.expression.types import Value, is_integer, sql_type
-from lakewright.model.schema import DATE, LONG, STRING, DataType, Timestamp
+from lakewright.model.schema import DATE, LONG, STRING, DataType, Timestamp, Unit
 
 _DAY = 86_400_000_000
 _UNITS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
@@ -63,6 +63,17 @@ def date_truncated(unit: str, child: str, source: DataType) -> str:
         return _of_micros(f"({micros} - pmod({micros}, {_UNITS[unit]}L))", utc=utc)
     day = _date(child, source)
     return _of_date(day if unit == "day" else f"trunc({day}, '{unit}')", utc=utc)
+
+
+def wall_clock(child: str, zone: str) -> str:
+    """Write what clocks of a zone show at a moment."""
+    return f"convert_timezone('UTC', '{zone}', {_of_micros(f'unix_micros({child})', utc=False)})"
+
+
+def moment_at(child: str, zone: str) -> str:
+    """Write the moment at which clocks of a zone show a reading."""
+    reading = f"convert_timezone('{zone}', 'UTC', {child})"
+    return _of_micros(_micros(reading, Timestamp(Unit.MICROS, utc=False)), utc=True)
 
 
 def _to_moment(child: str, source: DataType, to: Timestamp) -> str:

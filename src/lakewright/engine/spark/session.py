@@ -56,6 +56,11 @@ def setting(spark: "SparkSession", key: str) -> str | None:
         return None
 
 
+def session_zone(spark: "SparkSession") -> str:
+    """Return the time zone of the session, in which its SQL reads and shows times."""
+    return str(spark.conf.get("spark.sql.session.timeZone"))
+
+
 @contextmanager
 def changed_settings(spark: "SparkSession", values: Mapping[str, str]) -> Iterator[None]:
     """Change settings of the session, and put back what was there, come what may."""

@@ -50,6 +50,10 @@ def function_kernel(name: str, arguments: Arguments, kind: DataType) -> Kernel:
         case "year" | "quarter" | "month" | "day" | "hour" | "minute" | "second":
             part = getattr(pc, name)
             return lambda when: part(when).cast(pa.int32())
+        case "wall_clock":
+            return _wall_clock(_zone(arguments))
+        case "moment_at":
+            return _moment_at(_zone(arguments))
         case "date_trunc":
             return _date_trunc(arguments)
         case _:
@@ -146,3 +150,25 @@ def _date_trunc(arguments: Arguments) -> Kernel:
     assert isinstance(unit, BoundLiteral) and isinstance(unit.value, str)
     name = unit.value
     return lambda _, moment: pc.floor_temporal(moment, unit=name)
+
+
+def _zone(arguments: Arguments) -> str:
+    zone = arguments[1]
+    assert isinstance(zone, BoundLiteral) and isinstance(zone.value, str)
+    return zone.value
+
+
+def _wall_clock(zone: str) -> Kernel:
+    there = pa.timestamp("us", zone)
+    return lambda moment, _: pc.local_timestamp(moment.cast(there))
+
+
+def _moment_at(zone: str) -> Kernel:
+    def kernel(wall: Datum, _: Datum) -> Datum:
+        """Read a clock; within an hour that it leaves out, by the offset from before."""
+        near = pc.assume_timezone(wall, zone, ambiguous="earliest", nonexistent="earliest")
+        # What the clock lacks is late by as much as it lies behind the last time that it shows.
+        late = pc.subtract(wall, pc.local_timestamp(near))
+        return pc.add(near, late).cast(pa.timestamp("us", "UTC"))
+
+    return kernel

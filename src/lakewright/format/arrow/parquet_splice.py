@@ -1,7 +1,8 @@
 """One parquet file made of the row groups of others, whose pages are copied as they are.
 
 What changes are the places that the footer names, and one column of one value, which is
-written anew. Page indexes go along; parquet's own bloom filters are left out.
+written anew. Page indexes go along; parquet's own bloom filters are left out, and so are bounds
+of floating-point columns by a writer that may have passed over NaN.
 """
 
 import os
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+from lakewright.format.arrow.parquet_nan import KNOWS_NAN, floating_columns, without_bounds
 from lakewright.format.arrow.parquet_one_value import one_value_chunk
 from lakewright.format.arrow.thrift_compact import (
     BINARY,
@@ -65,6 +67,15 @@ class _Chunk:
     OFFSET_INDEX, OFFSET_INDEX_SIZE, COLUMN_INDEX, COLUMN_INDEX_SIZE = 4, 5, 6, 7
 
 
+#: Where a chunk names its page indexes.
+_INDEXES = (
+    _Chunk.OFFSET_INDEX,
+    _Chunk.OFFSET_INDEX_SIZE,
+    _Chunk.COLUMN_INDEX,
+    _Chunk.COLUMN_INDEX_SIZE,
+)
+
+
 class _Column:
     PATH, UNCOMPRESSED, COMPRESSED, PAGES, INDEX_PAGE, DICTIONARY = 3, 6, 7, 9, 10, 11
     BLOOM, BLOOM_SIZE = 14, 15
@@ -76,17 +87,26 @@ _SUMMED = {_Column.UNCOMPRESSED: _Group.BYTES, _Column.COMPRESSED: _Group.COMPRE
 
 @dataclass(frozen=True)
 class SpliceSource:
-    """A file to take row groups from: its footer's bytes, its size, and how to open it."""
+    """A file to take row groups from: its footer's bytes, its size, and how to open it.
+
+    Without ``knows_nan`` its bounds of floating-point columns may pass over NaN.
+    """
 
     path: str
     footer: bytes
     size: int
     open: Callable[[], IO[bytes]]
+    knows_nan: bool = False
 
     @lazy
     def fields(self) -> Fields:
         """The footer taken apart, once."""
         return split(self.footer)
+
+    @lazy
+    def doubtful(self) -> frozenset[int]:
+        """The columns whose bounds say nothing about NaN."""
+        return frozenset() if self.knows_nan else floating_columns(self.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +146,8 @@ def splice(
 ) -> int:
     """Write one file of all row groups of the sources, in their order; return its rows.
 
-    ``values`` returns the key-values of its footer, and is asked last. The sources are such that
+    ``values`` returns the key-values of its footer, and is asked last; that bounds rule out NaN
+    is added to them. The sources are such that
     ``why_apart`` has nothing against them.
     """
     writer = _Splice(sink, replaced)
@@ -137,7 +158,8 @@ def splice(
             raise Corrupt(
                 f"bad parquet footer of {source.path}: {cause}.", path=source.path
             ) from cause
-    return writer.finish(values())
+    key, value = KNOWS_NAN
+    return writer.finish({**values(), key: value.encode()})
 
 
 @dataclass(slots=True)
@@ -230,17 +252,19 @@ class _Splice:
             raise Forged(f"a row group claims {rows} rows")
         copied: list[Fields] = []
         run = _Run()
-        for raw in split_list(group[_Group.COLUMNS][1])[1]:
+        for number, raw in enumerate(split_list(group[_Group.COLUMNS][1])[1]):
             chunk = split(raw)
             if _Chunk.FILE in chunk or _Chunk.CRYPTO in chunk:
                 raise Forged("a column lies elsewhere, or is encrypted")
+            if number in source.doubtful:
+                chunk = _without_indexes(without_bounds(chunk))
             meta = split(chunk[_Chunk.META][1])
             if self.replaced is not None and _column_path(meta) == [self.replaced.column.encode()]:
                 self._copy(run, source, opened)
                 run = _Run()
                 made, new = self._made(self.replaced, rows, indexed=_has_indexes(chunk))
-                for number, summed in _SUMMED.items():
-                    _add(group, summed, unpacked(new[number][1]) - unpacked(meta[number][1]))
+                for size_of, summed in _SUMMED.items():
+                    _add(group, summed, unpacked(new[size_of][1]) - unpacked(meta[size_of][1]))
                 copied.append(made)
                 continue
             start, size = _extent(meta)
@@ -287,12 +311,7 @@ class _Splice:
             column = _blob(chunk, _Chunk.COLUMN_INDEX, _Chunk.COLUMN_INDEX_SIZE, opened)
             offsets = _blob(chunk, _Chunk.OFFSET_INDEX, _Chunk.OFFSET_INDEX_SIZE, opened)
             self.indexes.append(_Indexes(chunk, column, offsets, moved))
-        for number in (
-            _Chunk.COLUMN_INDEX,
-            _Chunk.COLUMN_INDEX_SIZE,
-            _Chunk.OFFSET_INDEX,
-            _Chunk.OFFSET_INDEX_SIZE,
-        ):
+        for number in _INDEXES:
             chunk.pop(number, None)
 
     def _made(self, replaced: OneValue, rows: int, *, indexed: bool) -> tuple[Fields, Fields]:
@@ -386,6 +405,10 @@ def _moved_pages(offsets: bytes, moved: int) -> bytes:
 
 def _has_indexes(chunk: Fields) -> bool:
     return _Chunk.COLUMN_INDEX in chunk and _Chunk.OFFSET_INDEX in chunk
+
+
+def _without_indexes(chunk: Fields) -> Fields:
+    return {number: raw for number, raw in chunk.items() if number not in _INDEXES}
 
 
 def _add(fields: Fields, number: int, change: int) -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewright.format.arrow.failures import arrow_failures
+from lakewright.format.arrow.parquet_nan import trusted_about_nan
 from lakewright.format.arrow.parquet_statistics import ColumnStatistics, read_statistics
 from lakewright.format.arrow.schema import MAX_DEPTH, normalised
 from lakewright.model.errors import Corrupt, NotFound, Unsupported
@@ -74,6 +75,11 @@ class BaseFooter:
         """The software that wrote the file, as it calls itself."""
         with arrow_failures(self.path):
             return str(self.metadata.created_by or "")
+
+    @property
+    def bounds_rule_out_nan(self) -> bool:
+        """Whether a column chunk that has bounds holds no NaN; Arrow alone leaves NaN out."""
+        return trusted_about_nan(self.created_by, self.values)
 
     @property
     def avro_schema(self) -> str | None:

@@ -26,8 +26,7 @@ def group_ranges(
     """
     columns = [_Column.of(footer, path, target) for path in paths if path in footer.leaves]
     found = footer.statistics(frozenset(column.number for column in columns))[group]
-    # parquet-mr writes no bounds for a chunk that holds NaN; other writers leave NaN out of them.
-    nans = 0 if footer.created_by.startswith("parquet-mr") else None
+    nans = 0 if footer.bounds_rule_out_nan else None
     rows = int(footer.metadata.row_group(group).num_rows)
     return {c.path: _range(found.get(c.number), c, rows, nans) for c in columns}
 

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.schema import to_arrow_schema
@@ -17,7 +16,7 @@ from lakewright.format.hudi.avro_schema import to_avro_schema
 from lakewright.format.hudi.base_footer import AVRO_SCHEMA, BLOOM, BLOOM_KIND, MAX_KEY, MIN_KEY
 from lakewright.format.hudi.base_pruning import java_order
 from lakewright.format.hudi.bloom import DYNAMIC, BloomBuilder
-from lakewright.format.hudi.parquet_writing import open_writer, repeating_columns
+from lakewright.format.hudi.parquet_writing import ParquetFile, repeating_columns
 from lakewright.model.errors import Invalid
 from lakewright.model.schema import (
     COMMIT_SEQNO,
@@ -99,7 +98,7 @@ class _BaseFile:
         self._sink = sink
         self._spec = spec
         self._data = to_arrow_schema(spec.schema)
-        self._writer: pq.ParquetWriter | None = None
+        self._writer: ParquetFile | None = None
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
         self._rows = 0
@@ -126,21 +125,19 @@ class _BaseFile:
         writer = self._writer
         if self._pending or writer is None:
             writer = self._flush()
-        writer.add_key_value_metadata(self._footer())
-        writer.close()
+        writer.close(self._footer())
         low, high = self._bounds or (None, None)
         return WrittenBase(self._rows, low, high)
 
-    def _flush(self) -> pq.ParquetWriter:
+    def _flush(self) -> ParquetFile:
         table = pa.Table.from_batches(self._pending, self._schema)
         if self._writer is None:
             keys = {COMMIT_SEQNO, RECORD_KEY, *self._spec.keys}
             repeating = self._spec.repeating
             if repeating is None:
                 repeating = repeating_columns(table, keys)
-            self._writer = open_writer(self._sink, self._schema, keys, repeating)
-        if table.num_rows:
-            self._writer.write_table(table, row_group_size=table.num_rows)
+            self._writer = ParquetFile(self._sink, self._schema, keys, repeating)
+        self._writer.write(table)
         self._pending, self._pending_bytes = [], 0
         return self._writer
 

@@ -3,10 +3,11 @@
 Standard three-level lists, decimals as fixed bytes, no Arrow schema in the footer: what Hudi
 and every other reader of its tables understand. Keys compress with zstd, the rest with snappy;
 dictionaries only where values repeat, since trying them on unique values costs more than
-the rest of the encoding.
+the rest of the encoding. A column chunk that holds a NaN tells no bounds, since readers prune by
+them and do not agree with Arrow where NaN belongs.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import IO, Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lakewright.format.arrow.parquet_nan import KNOWS_NAN, FooterSink, columns_with_nan
 from lakewright.model.schema import COMMIT_SEQNO
 
 #: Values that are encoded at a time: more than the default costs a little memory, and saves time.
@@ -21,21 +23,45 @@ _BATCH = 1 << 16
 #: Rows of a column that are looked at to see whether its values repeat.
 _SAMPLE = 4096
 _REPEATS = 4
+#: Rows of the largest row group that Arrow makes.
+_MOST_ROWS = 1 << 26
 
 
-def open_writer(
-    sink: IO[bytes] | pa.NativeFile,
-    schema: pa.Schema,
-    keys: Collection[str],
-    repeating: Collection[str],
-) -> pq.ParquetWriter:
-    """Begin a parquet file; ``keys`` are its columns of unique text.
+class ParquetFile:
+    """A parquet file in the making.
 
-    ``repeating`` names the columns that get a dictionary, as ``repeating_columns`` finds them.
+    ``keys`` are its columns of unique text; ``repeating`` names the columns that get a
+    dictionary, as ``repeating_columns`` finds them. The sink stays open.
     """
-    return pq.ParquetWriter(
-        sink, schema, **_settings(schema, frozenset(keys), frozenset(repeating))
-    )
+
+    def __init__(
+        self,
+        sink: IO[bytes],
+        schema: pa.Schema,
+        keys: Collection[str],
+        repeating: Collection[str],
+    ) -> None:
+        self._sink = FooterSink(sink)
+        settings = _settings(schema, frozenset(keys), frozenset(repeating))
+        self._writer = pq.ParquetWriter(self._sink, schema, **settings)
+        self._nans: list[frozenset[int]] = []
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows as one row group, or as few as they fit into; no rows make none."""
+        for start in range(0, rows.num_rows, _MOST_ROWS):
+            group = rows.slice(start, _MOST_ROWS)
+            self._nans.append(columns_with_nan(group))
+            self._writer.write_table(group, row_group_size=group.num_rows)
+
+    def close(self, values: Mapping[str, str]) -> None:
+        """Write the footer, with these key-values in it."""
+        self._writer.add_key_value_metadata({**values, KNOWS_NAN[0]: KNOWS_NAN[1]})
+        mended = any(self._nans)
+        if mended:
+            self._sink.hold()
+        self._writer.close()
+        if mended:
+            self._sink.finish(self._nans)
 
 
 @lru_cache(maxsize=64)

@@ -34,6 +34,7 @@ class LakewrightSource(DataSource):
         """Return the columns of the rows; Spark asks before it says what for."""
         told, request = shape_request(self.options)
         state = open_state(open_storage(told.path, told.storage))
+        request = request.timed(state.config.timezone)
         return to_spark_schema(nullable(result_schema(state, request)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -72,4 +73,5 @@ class LakewrightSource(DataSource):
 def plan_from_options(options: Mapping[str, str]) -> ScanPlan:
     """Plan the scan that the options of a Spark reader describe."""
     told, request = read_request(options)
-    return plan_scan(open_state(open_storage(told.path, told.storage)), request)
+    state = open_state(open_storage(told.path, told.storage))
+    return plan_scan(state, request.timed(state.config.timezone))

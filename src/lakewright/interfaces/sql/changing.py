@@ -8,7 +8,7 @@ from lakewright.actions.rowlevel.clauses import Clause
 from lakewright.actions.rowlevel.names import SOURCE, TARGET, with_references
 from lakewright.interfaces.sql.creating import sql_columns
 from lakewright.interfaces.sql.inserting import fitted, slots, with_types
-from lakewright.interfaces.sql.querying import Rows, run_query
+from lakewright.interfaces.sql.querying import Rows, run_query, zone_of
 from lakewright.interfaces.sql.showing import open_named
 from lakewright.interfaces.sql.statements import (
     Delete,
@@ -24,6 +24,7 @@ from lakewright.model.expression.nodes import (
     Comparator,
     Comparison,
     Expression,
+    InZone,
     IsNull,
     Literal,
     Reference,
@@ -121,13 +122,14 @@ def update(lake: "Lake", statement: Update) -> WriteResult:
     """Carry out UPDATE."""
     table = open_named(lake, statement.name)
     names = {TARGET: _target_names(statement.name, statement.alias)}
+    zone = zone_of(lake)
     values = {
-        _unqualified(column, names[TARGET]): _sided(value, names)
+        _unqualified(column, names[TARGET]): _sided(value, names, zone)
         for column, value in statement.values.items()
     }
     where = statement.where
     bare = {"": names[TARGET]}
-    return table.update(values, None if where is None else _sided(where, bare))
+    return table.update(values, None if where is None else _sided(where, bare, zone))
 
 
 def delete(lake: "Lake", statement: Delete) -> WriteResult:
@@ -136,7 +138,7 @@ def delete(lake: "Lake", statement: Delete) -> WriteResult:
     if statement.where is None:
         return _empty(table)
     names = {"": _target_names(statement.name, statement.alias)}
-    return table.delete(where=_sided(statement.where, names))
+    return table.delete(where=_sided(statement.where, names, zone_of(lake)))
 
 
 def truncate(lake: "Lake", statement: Truncate) -> WriteResult:
@@ -183,26 +185,27 @@ def merge(lake: "Lake", statement: Merge) -> WriteResult:
         TARGET: _target_names(statement.name, statement.alias),
         SOURCE: statement.source_names,
     }
+    zone = zone_of(lake)
     clauses = {
-        kind: [_clause(clause, names) for clause in found]
+        kind: [_clause(clause, names, zone) for clause in found]
         for kind, found in statement.clauses.items()
     }
     source = typed(run_query(lake, statement.source, stored=True), table.definition.schema)
     return table.merge(
         source,
-        _sided(statement.on, names),
+        _sided(statement.on, names, zone),
         when_matched=clauses.get("when_matched"),
         when_not_matched=clauses.get("when_not_matched"),
         when_not_matched_by_source=clauses.get("when_not_matched_by_source"),
     )
 
 
-def _clause(clause: Clause, names: dict[str, Names]) -> Clause:
-    where = None if clause.where is None else _sided(clause.where, names)
+def _clause(clause: Clause, names: dict[str, Names], zone: str | None) -> Clause:
+    where = None if clause.where is None else _sided(clause.where, names, zone)
     if clause.values is None:
         return Clause(clause.act, where, None)
     values = {
-        _unqualified(column, names[TARGET]): _sided(value, names)
+        _unqualified(column, names[TARGET]): _sided(value, names, zone)
         for column, value in clause.values.items()
     }
     return Clause(clause.act, where, values)
@@ -215,10 +218,10 @@ def _target_names(name: str, alias: str | None) -> Names:
     return (parts, parts[-1:]) if len(parts) > 1 else (parts,)
 
 
-def _sided(expression: Expression, names: dict[str, Names]) -> Expression:
+def _sided(expression: Expression, names: dict[str, Names], zone: str | None) -> Expression:
     """Return an expression whose columns are named ``t.`` and ``s.`` instead of by aliases.
 
-    A side without a name of its own (``""``) loses the alias.
+    A side without a name of its own (``""``) loses the alias. Times are read in ``zone``.
     """
 
     def rename(found: Reference) -> Reference:
@@ -229,7 +232,8 @@ def _sided(expression: Expression, names: dict[str, Names]) -> Expression:
                     return Reference((side, *rest) if side else rest)
         return found
 
-    return with_references(expression, rename)
+    sided = with_references(expression, rename)
+    return sided if zone is None else InZone(sided, zone)
 
 
 def _folded(path: tuple[str, ...]) -> tuple[str, ...]:

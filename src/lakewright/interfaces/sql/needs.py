@@ -15,7 +15,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from lakewright.interfaces.sql.query import Parsed, Use
 from lakewright.model.errors import LakewrightError
 from lakewright.model.expression.bind import bind
-from lakewright.model.expression.nodes import And, Expression
+from lakewright.model.expression.nodes import And, Expression, InZone
 from lakewright.model.expression.parse import read_tree
 from lakewright.model.schema import Struct
 
@@ -30,8 +30,13 @@ class Need:
     where: Expression | None = None
 
 
-def needs(parsed: Parsed, tables: Sequence[tuple[Use, Struct]]) -> list[Need]:
-    """Say for each use of a table what the query needs of it."""
+def needs(
+    parsed: Parsed, tables: Sequence[tuple[Use, Struct]], zone: str | None = None
+) -> list[Need]:
+    """Say for each use of a table what the query needs of it.
+
+    ``zone`` is the one in which the engine reads the query's times, None for UTC.
+    """
     everything = [Need() for _ in tables]
     if parsed.tree is None:
         return everything
@@ -49,7 +54,7 @@ def needs(parsed: Parsed, tables: Sequence[tuple[Use, Struct]]) -> list[Need]:
             validate_qualify_columns=False,
             quote_identifiers=False,
         )
-        return _read(whole, names, [struct for _, struct in tables])
+        return _read(whole, names, [struct for _, struct in tables], zone)
     except (SqlglotError, RecursionError):
         return everything
 
@@ -76,7 +81,9 @@ def _renamed(original: exp.Expression, copy: exp.Expression, uses: Sequence[Use]
     return names
 
 
-def _read(tree: exp.Expression, names: Sequence[str], schemas: Sequence[Struct]) -> list[Need]:
+def _read(
+    tree: exp.Expression, names: Sequence[str], schemas: Sequence[Struct], zone: str | None
+) -> list[Need]:
     scopes = traverse_scope(tree)
     used = _columns(tree)
     aliases: dict[str, str] = {}
@@ -86,7 +93,7 @@ def _read(tree: exp.Expression, names: Sequence[str], schemas: Sequence[Struct])
             if isinstance(source, exp.Table) and source.name in names:
                 aliases[source.name] = alias
                 struct = schemas[names.index(source.name)]
-                where = _condition(scope, alias, struct)
+                where = _condition(scope, alias, struct, zone)
                 if where is not None:
                     wheres[source.name] = where
     found = []
@@ -125,7 +132,7 @@ def _own(named: set[str], struct: Struct) -> tuple[str, ...] | None:
     return tuple(name for name in struct.names if name in found)
 
 
-def _condition(scope: Scope, alias: str, struct: Struct) -> Expression | None:
+def _condition(scope: Scope, alias: str, struct: Struct, zone: str | None) -> Expression | None:
     """Return the parts of WHERE that only look at one table, where its rows can be left out."""
     select = scope.expression
     if not isinstance(select, exp.Select) or not _may_filter(select, alias):
@@ -135,7 +142,7 @@ def _condition(scope: Scope, alias: str, struct: Struct) -> Expression | None:
         return None
     whole: Expression | None = None
     for part in _conjuncts(where.this):
-        read = _readable(part, alias, struct)
+        read = _readable(part, alias, struct, zone)
         if read is not None:
             whole = read if whole is None else And(whole, read)
     return whole
@@ -161,7 +168,9 @@ def _conjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:
         yield tree
 
 
-def _readable(part: exp.Expression, alias: str, struct: Struct) -> Expression | None:
+def _readable(
+    part: exp.Expression, alias: str, struct: Struct, zone: str | None
+) -> Expression | None:
     columns = list(part.find_all(exp.Column))
     if not columns or any(c.table != alias for c in columns) or part.find(exp.Query):
         return None
@@ -170,7 +179,7 @@ def _readable(part: exp.Expression, alias: str, struct: Struct) -> Expression | 
         for qualifier in ("table", "db", "catalog"):
             column.set(qualifier, None)
     try:
-        read = read_tree(bare)
+        read = read_tree(bare) if zone is None else InZone(read_tree(bare), zone)
         bind(read, struct)
     except LakewrightError:
         return None

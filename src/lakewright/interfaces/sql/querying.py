@@ -55,16 +55,27 @@ def _on_spark(lake: "Lake", spark: "SparkSession", text: str, prefix: str) -> Ro
             found.append((use, table))
         elif parsed.tree is not None and not knows_table(spark, use.parts):
             raise no_table(use.name, lake.tables(), place_of(text, use.start))
-    scans = _scans(parsed, found)
+    scans = _scans(parsed, found, zone_of(lake))
     pieces = [prefix, *rewritten(parsed, [use for use, _ in scans])]
     return run_text(spark, pieces, [scan.to_spark(spark) for _, scan in scans])
 
 
-def _scans(parsed: Parsed, found: Sequence[tuple[Use, "Table"]]) -> list[tuple[Use, Scan]]:
+def zone_of(lake: "Lake") -> str | None:
+    """Return the zone in which the statements of a lake read times, None for UTC."""
+    if lake.spark is None:
+        return None
+    from lakewright.engine.spark.session import session_zone
+
+    return session_zone(lake.spark)
+
+
+def _scans(
+    parsed: Parsed, found: Sequence[tuple[Use, "Table"]], zone: str | None = None
+) -> list[tuple[Use, Scan]]:
     definitions = [table.definition for _, table in found]
     shown = [sql_columns(d.schema, d.partition_by) for d in definitions]
     uses = [use for use, _ in found]
-    wanted = needs(parsed, list(zip(uses, shown, strict=True)))
+    wanted = needs(parsed, list(zip(uses, shown, strict=True)), zone)
     return [
         (use, _scan(table, use, need, columns))
         for (use, table), need, columns in zip(found, wanted, shown, strict=True)

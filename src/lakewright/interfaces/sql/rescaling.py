@@ -9,6 +9,7 @@ from lakewright.format.arrow.schema import from_arrow_schema
 from lakewright.interfaces.sql.bucket_rules import rules_of
 from lakewright.interfaces.sql.creating import sql_columns
 from lakewright.interfaces.sql.names import parts_of
+from lakewright.interfaces.sql.querying import zone_of
 from lakewright.interfaces.sql.read_parts import expression
 from lakewright.interfaces.sql.results import written
 from lakewright.interfaces.sql.showing import open_named
@@ -21,6 +22,7 @@ from lakewright.model.expression.nodes import (
     Comparator,
     Comparison,
     Expression,
+    InZone,
     Literal,
     Reference,
 )
@@ -43,7 +45,7 @@ def rescaled(lake: "Lake", statement: Insert) -> pa.Table | None:
     table = open_named(lake, statement.name)
     if rules_of(table) is None:
         return None
-    chosen = _own_partitions(table, statement)
+    chosen = _own_partitions(table, statement, zone_of(lake))
     if chosen is None:
         return None
     plan = table.buckets.plan_rescale(chosen or None)
@@ -68,7 +70,7 @@ def _result(result: "RescaleResult") -> WriteResult:
     )
 
 
-def _own_partitions(table: "Table", statement: Insert) -> list[str] | None:
+def _own_partitions(table: "Table", statement: Insert, zone: str | None) -> list[str] | None:
     """Return the partitions that a statement overwrites by themselves; none for the whole table.
 
     None where the statement does anything else.
@@ -90,6 +92,8 @@ def _own_partitions(table: "Table", statement: Insert) -> list[str] | None:
         # Rows of everywhere go where they are, unless the statement names one place for all.
         return None if static else []
     told = expression(where.this)
+    if zone is not None:
+        told = InZone(told, zone)
     if given is None or not _names_partitions(table, told):
         return None
     chosen = _partitions(table, told)

@@ -1,5 +1,7 @@
 """Resolving an expression against a schema, once, before any file is opened."""
 
+from datetime import datetime
+
 from lakewright.model.errors import InvalidExpression, UnknownColumn
 from lakewright.model.expression import nodes
 from lakewright.model.expression.bind_functions import (
@@ -29,6 +31,7 @@ from lakewright.model.expression.coerce import describe, is_null, sides_of_one_t
 from lakewright.model.expression.nodes import Comparator, Expression, TextTest
 from lakewright.model.expression.patterns import Wildcard, tokens
 from lakewright.model.expression.types import Value, type_of
+from lakewright.model.expression.zones import absolute, reading_in
 from lakewright.model.schema import BOOLEAN, STRING, Field, Struct
 
 __all__ = ["BoundExpression", "bind"]
@@ -86,6 +89,9 @@ def _bind(node: Expression, schema: Struct) -> BoundExpression:
             return bind_negate(_bind(child, schema))
         case nodes.Function(name, arguments):
             return bind_call(name, tuple(_bind(a, schema) for a in arguments))
+        case nodes.InZone(child, zone):
+            with reading_in(zone):
+                return _bind(child, schema)
         case nodes.Case(branches, otherwise):
             return _case(branches, otherwise, schema)
         case _:
@@ -106,6 +112,8 @@ def _condition(node: Expression, schema: Struct, place: str) -> BoundExpression:
 
 
 def _literal(value: Value) -> BoundLiteral:
+    if isinstance(value, datetime):
+        value = absolute(value)
     # NULL takes the type of what it meets; alone it is a condition.
     return BoundLiteral(value, type_of(value) or BOOLEAN)
 

@@ -5,13 +5,19 @@ from collections.abc import Callable, Sequence
 from lakewright.model.errors import InvalidExpression
 from lakewright.model.expression.bound import (
     BoundArithmetic,
-    BoundCast,
     BoundExpression,
     BoundFunction,
     BoundLiteral,
     BoundNegate,
 )
-from lakewright.model.expression.coerce import converted, describe, is_null
+from lakewright.model.expression.coerce import (
+    at_moment,
+    cast_in_zone,
+    converted,
+    describe,
+    is_null,
+    on_wall,
+)
 from lakewright.model.expression.functions import TRUNC_UNITS, check_arity
 from lakewright.model.expression.nodes import Operator
 from lakewright.model.expression.types import (
@@ -21,6 +27,12 @@ from lakewright.model.expression.types import (
     is_floating,
     is_integer,
     is_numeric,
+)
+from lakewright.model.expression.zones import (
+    MOMENT_AT,
+    WALL_CLOCK,
+    begins_hours_with_utc,
+    current_zone,
 )
 from lakewright.model.schema import (
     BINARY,
@@ -44,6 +56,8 @@ Arguments = tuple[BoundExpression, ...]
 
 def bind_call(name: str, arguments: Arguments) -> BoundExpression:
     """Check the arguments of a function, convert them, and give the call its type."""
+    if name in (WALL_CLOCK, MOMENT_AT):
+        return _between_zones(name, arguments)
     check_arity(name, len(arguments))
     return _BINDERS[name](name, arguments)
 
@@ -95,7 +109,7 @@ def bind_cast(child: BoundExpression, to: DataType, *, safe: bool = False) -> Bo
         raise InvalidExpression(
             f"{describe(child)} cannot be converted to {to}.", type=str(to), source=str(child.type)
         )
-    return BoundCast(child, to, safe)
+    return cast_in_zone(child, to, safe=safe)
 
 
 def _castable(source: DataType, to: DataType) -> bool:
@@ -247,7 +261,7 @@ def _date_part(name: str, arguments: Arguments) -> BoundExpression:
 
 
 def _clock_part(name: str, arguments: Arguments) -> BoundExpression:
-    return BoundFunction(name, (_moment(arguments[0], name),), INT)
+    return BoundFunction(name, (_on_wall(_moment(arguments[0], name)),), INT)
 
 
 def _date_trunc(name: str, arguments: Arguments) -> BoundExpression:
@@ -264,8 +278,31 @@ def _date_trunc(name: str, arguments: Arguments) -> BoundExpression:
         )
     whole = _moment(moment, name)
     assert isinstance(whole.type, Timestamp)
+    zone = current_zone()
+    if zone is not None and whole.type.utc and not _begins_with_utc(known, zone):
+        wall = on_wall(whole, zone)
+        cut = BoundFunction(name, (BoundLiteral(known, STRING), wall), wall.type)
+        return at_moment(cut, zone)
     kind = Timestamp(Unit.MICROS, whole.type.utc)
     return BoundFunction(name, (BoundLiteral(known, STRING), whole), kind)
+
+
+def _begins_with_utc(unit: str, zone: str) -> bool:
+    return unit in ("minute", "second") or (unit == "hour" and begins_hours_with_utc(zone))
+
+
+def _on_wall(moment: BoundExpression) -> BoundExpression:
+    """Return a moment as the clocks of the zone that is read in show it."""
+    zone = current_zone()
+    utc = isinstance(moment.type, Timestamp) and moment.type.utc
+    return on_wall(moment, zone) if zone is not None and utc else moment
+
+
+def _between_zones(name: str, arguments: Arguments) -> BoundExpression:
+    """Bind what a bound expression was turned back into."""
+    time, zone = arguments
+    assert isinstance(zone, BoundLiteral)
+    return (on_wall if name == WALL_CLOCK else at_moment)(time, str(zone.value))
 
 
 def _to_date(name: str, arguments: Arguments) -> BoundExpression:

@@ -15,6 +15,7 @@ from lakewright.model.errors import InvalidExpression
 from lakewright.model.expression.bound import (
     BoundCast,
     BoundExpression,
+    BoundFunction,
     BoundLiteral,
     BoundReference,
 )
@@ -37,6 +38,7 @@ from lakewright.model.expression.values import (
     narrow_float,
     read_text,
 )
+from lakewright.model.expression.zones import MOMENT_AT, WALL_CLOCK, current_zone
 from lakewright.model.schema import (
     BINARY,
     BOOLEAN,
@@ -92,7 +94,48 @@ def converted(side: BoundExpression, to: DataType) -> BoundExpression:
         fitted = _fit(side, side.value, BoundLiteral(None, to))
         if fitted is not None and fitted[0].type == to:
             return fitted[1]
-    return BoundCast(side, to)
+    return cast_in_zone(side, to)
+
+
+def cast_in_zone(child: BoundExpression, to: DataType, *, safe: bool = False) -> BoundExpression:
+    """Return a conversion, by way of the clocks of the zone that is read in where it needs one."""
+    zone = current_zone()
+    moment = isinstance(child.type, Timestamp) and child.type.utc
+    to_moment = isinstance(to, Timestamp) and to.utc
+    wall = Timestamp(Unit.MICROS, utc=False)
+    if zone is None or moment == to_moment or not (_has_clock(child.type) and _has_clock(to)):
+        return BoundCast(child, to, safe)
+    if moment:
+        shown = on_wall(child, zone)
+        return shown if isinstance(to, Timestamp) else BoundCast(shown, to, safe)
+    if child.type != STRING:
+        read = child if isinstance(child.type, Timestamp) else BoundCast(child, wall, safe)
+        return at_moment(read, zone)
+    if isinstance(child, BoundLiteral) and isinstance(child.value, str):
+        try:
+            return BoundLiteral(read_text(child.value, to), to)
+        except ValueError:
+            return BoundCast(child, to, safe)
+    raise InvalidExpression(
+        f"{describe(child)} cannot be read as times of the zone {zone}.",
+        next_step="Compare it with a text, or read it in UTC (SET TIME ZONE 'UTC').",
+        zone=zone,
+    )
+
+
+def on_wall(moment: BoundExpression, zone: str) -> BoundExpression:
+    """Return what clocks of a zone show at a moment."""
+    named = BoundLiteral(zone, STRING)
+    return BoundFunction(WALL_CLOCK, (moment, named), Timestamp(Unit.MICROS, utc=False))
+
+
+def at_moment(wall: BoundExpression, zone: str) -> BoundExpression:
+    """Return the moment at which clocks of a zone show this."""
+    return BoundFunction(MOMENT_AT, (wall, BoundLiteral(zone, STRING)), TIMESTAMP)
+
+
+def _has_clock(kind: DataType) -> bool:
+    return kind in (DATE, STRING) or isinstance(kind, Timestamp)
 
 
 def is_null(side: BoundExpression) -> bool:
@@ -160,7 +203,7 @@ def _fit_text_column(constant: BoundLiteral, value: Value, other: BoundExpressio
         # The digits of a text are not known, those of a decimal type are fixed.
         return BoundCast(other, DOUBLE), BoundLiteral(float(value), DOUBLE)
     to = LONG if constant.type == INT else constant.type
-    return BoundCast(other, to), BoundLiteral(value, to)
+    return cast_in_zone(other, to), BoundLiteral(value, to)
 
 
 def _fit_boolean(value: Value, other: BoundExpression) -> Fitted:
@@ -248,9 +291,10 @@ def _fit_date(value: Value, other: BoundExpression) -> Fitted:
     if not isinstance(value, datetime):
         return other, BoundLiteral(value, DATE)
     moment = in_zone(value, utc=True)
-    if moment == at_midnight(moment.date(), utc=True):
-        return other, BoundLiteral(moment.date(), DATE)
-    return BoundCast(other, TIMESTAMP), BoundLiteral(moment, TIMESTAMP)
+    day = in_zone(moment, utc=False).date()
+    if moment == at_midnight(day, utc=True):
+        return other, BoundLiteral(day, DATE)
+    return cast_in_zone(other, TIMESTAMP), BoundLiteral(moment, TIMESTAMP)
 
 
 def _fit_moment(value: Value, other: BoundExpression) -> Fitted:

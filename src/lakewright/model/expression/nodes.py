@@ -450,6 +450,15 @@ class Case(Expression):
         return (*(part for branch in self.branches for part in branch), self.otherwise)
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class InZone(UnaryExpression):
+    """The child, with its times read and shown in a zone: a region or an offset."""
+
+    child: Expression
+    zone: str
+
+
 def as_expression(value: object) -> Expression:
     """Return the value itself where it is an expression, else a literal of it."""
     return value if isinstance(value, Expression) else Literal(value)  # type: ignore[arg-type]

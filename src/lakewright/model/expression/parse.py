@@ -34,8 +34,8 @@ from lakewright.model.expression.nodes import (
     TextTest,
 )
 from lakewright.model.expression.types import parse_type
-from lakewright.model.expression.values import fit_decimal, read_text
-from lakewright.model.schema import DOUBLE, FLOAT, INT, LONG, STRING, DataType, Decimal
+from lakewright.model.expression.values import fit_decimal, read_moment, read_text
+from lakewright.model.schema import DOUBLE, FLOAT, INT, LONG, STRING, DataType, Decimal, Timestamp
 
 Sql: TypeAlias = exp.Expression
 
@@ -257,7 +257,8 @@ def _folded(child: Expression, to: DataType) -> Literal | None:
     value = child.value
     if isinstance(value, str):
         try:
-            return Literal(read_text(value, to))
+            moment = isinstance(to, Timestamp) and to.utc
+            return Literal(read_moment(value) if moment else read_text(value, to))
         except ValueError:
             return None
     if isinstance(value, bool):

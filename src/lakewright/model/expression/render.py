@@ -12,6 +12,7 @@ from lakewright.model.expression.bound import BoundExpression, BoundNode
 from lakewright.model.expression.nodes import Expression
 from lakewright.model.expression.types import Value, sql_type
 from lakewright.model.expression.unbind import unbind
+from lakewright.model.expression.zones import absolute, reading_in
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that the parser does not take for a name.
@@ -91,7 +92,7 @@ def _float(value: float) -> str:
 def _moment(value: datetime) -> str:
     if value.tzinfo is None:
         return f"TIMESTAMP_NTZ '{value.isoformat(sep=' ')}'"
-    return f"TIMESTAMP '{value.astimezone(UTC).isoformat(sep=' ')}'"
+    return f"TIMESTAMP '{absolute(value).astimezone(UTC).isoformat(sep=' ')}'"
 
 
 def _sql(node: Expression) -> str:
@@ -118,6 +119,9 @@ def _sql(node: Expression) -> str:
             return f"{'TRY_CAST' if safe else 'CAST'}({_sql(child)} AS {sql_type(to)})"
         case nodes.Function(name, arguments):
             return f"{name}({', '.join(_sql(a) for a in arguments)})"
+        case nodes.InZone(child, zone):
+            with reading_in(zone):
+                return _sql(child)
         case nodes.Case(branches, otherwise):
             whens = " ".join(f"WHEN {_sql(test)} THEN {_sql(value)}" for test, value in branches)
             return f"CASE {whens} ELSE {_sql(otherwise)} END"

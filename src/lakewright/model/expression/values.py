@@ -7,11 +7,18 @@ look-around, so that translators can hand the same ones to their engine.
 import math
 import re
 import struct
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import ROUND_HALF_UP, Context, InvalidOperation
 from decimal import Decimal as PyDecimal
 
 from lakewright.model.expression.types import INT_RANGE, LONG_RANGE, Value
+from lakewright.model.expression.zones import (
+    UNZONED,
+    absolute,
+    current_zone,
+    moment_of,
+    wall_of,
+)
 from lakewright.model.schema import (
     BINARY,
     BOOLEAN,
@@ -116,15 +123,17 @@ def narrow_float(value: float) -> float:
 
 
 def at_midnight(day: date, *, utc: bool) -> datetime:
-    """Return the first moment of a day."""
-    return datetime(day.year, day.month, day.day, tzinfo=UTC if utc else None)
+    """Return the first moment of a day, in the zone that is read in."""
+    first = datetime(day.year, day.month, day.day)
+    return moment_of(first, current_zone()) if utc else first
 
 
 def in_zone(moment: datetime, *, utc: bool) -> datetime:
-    """Bring a moment to UTC, or to the wall clock in UTC; without a zone it is read as UTC."""
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(UTC)
-    return moment.replace(tzinfo=UTC if utc else None)
+    """Bring a moment to UTC, or to the wall clock of the zone that is read in, and back."""
+    if moment.tzinfo is None:
+        return moment_of(moment, current_zone()) if utc else moment
+    moment = absolute(moment)
+    return moment.astimezone(UTC) if utc else wall_of(moment, current_zone())
 
 
 def _boolean(text: str) -> bool:
@@ -171,7 +180,12 @@ def _clock(text: str) -> time:
     return time(int(hour), int(minute), int(second or 0), _micros(fraction))
 
 
-def _moment(text: str, *, utc: bool) -> datetime:
+def read_moment(text: str) -> datetime:
+    """Read a text as a moment; where it names no zone, the moment's is ``UNZONED``."""
+    return _moment(text.strip(BLANKS), utc=True, unzoned=UNZONED)
+
+
+def _moment(text: str, *, utc: bool, unzoned: tzinfo | None = None) -> datetime:
     parts = _MOMENT.fullmatch(text)
     if parts is None:
         raise ValueError(text)
@@ -187,8 +201,12 @@ def _moment(text: str, *, utc: bool) -> datetime:
         int(second or 0),
         _micros(fraction),
     )
-    if not utc or zone is None or sign is None:
-        return in_zone(reading, utc=utc)
+    if not utc:
+        return reading
+    if zone is None:
+        return in_zone(reading, utc=True) if unzoned is None else reading.replace(tzinfo=unzoned)
+    if sign is None:
+        return reading.replace(tzinfo=UTC)
     offset = timedelta(hours=int(ahead), minutes=int(ahead_minutes or 0))
     if offset > timedelta(hours=18):
         raise ValueError(text)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakewright.format.arrow.parquet_nan import KNOWS_NAN
 from lakewright.format.arrow.parquet_splice import OneValue, SpliceSource, splice, why_apart
 from lakewright.model.errors import Corrupt
 
@@ -84,7 +85,8 @@ def test_rows_are_those_of_the_files(parts: list[tuple[int, dict[str, Any]]]) ->
     assert set(found.read(columns=["name"])["name"].to_pylist()) <= {"new"}
     assert found.metadata.num_rows == expected.num_rows
     values = found.metadata.metadata
-    assert values == {b"key": b"value", "näme".encode(): "wért".encode()}
+    key, value = (text.encode() for text in KNOWS_NAN)
+    assert values == {b"key": b"value", "näme".encode(): "wért".encode(), key: value}
 
 
 def test_another_reader_prunes_and_finds_the_same(tmp_path: Any) -> None:

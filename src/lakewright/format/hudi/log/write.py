@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from io import BytesIO
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from lakewright.format.hudi.log.blocks import (
     HeaderKey,
 )
 from lakewright.format.hudi.log.deletes import OrderingValue, encode_deletes
-from lakewright.format.hudi.parquet_writing import open_writer, repeating_columns
+from lakewright.format.hudi.parquet_writing import ParquetFile, repeating_columns
 from lakewright.format.hudi.positions import encode_positions
 from lakewright.model.errors import Invalid
 from lakewright.model.schema import COMMIT_SEQNO, RECORD_KEY
@@ -83,13 +84,11 @@ def parquet_block(
     schema = _with_dictionaries(_arrow_schema(text), table.schema)
     rows = conform(table, schema)
     keys = (RECORD_KEY, COMMIT_SEQNO)
-    sink = pa.BufferOutputStream()
+    sink = BytesIO()
     found = repeating_columns(rows, keys) if repeating is None else repeating
-    writer = open_writer(sink, schema, keys, found)
-    if rows.num_rows:
-        writer.write_table(rows)
-    writer.add_key_value_metadata({AVRO_SCHEMA: text})
-    writer.close()
+    writer = ParquetFile(sink, schema, keys, found)
+    writer.write(rows)
+    writer.close({AVRO_SCHEMA: text})
     return frame(BlockKind.PARQUET_DATA, header, sink.getvalue())
 
 

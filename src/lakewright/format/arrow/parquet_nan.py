@@ -1,0 +1,177 @@
+"""NaN and the bounds of parquet columns: a chunk that holds a NaN gets none.
+
+Arrow leaves NaN out when it finds the least and the greatest value of a column. To Spark and
+Hive NaN is greater than every number, and they pass over row groups whose greatest value is too
+small: rows would be missing. As parquet-mr does, a chunk that holds a NaN tells no bounds; what
+it tells of nulls stays, and so do the bounds of all other chunks.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import IO, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewright.format.arrow.thrift_compact import (
+    LIST,
+    STRUCT,
+    Fields,
+    join,
+    join_list,
+    split,
+    split_list,
+    unpacked,
+)
+
+#: What the footer of a file says whose bounds are such: key and value.
+KNOWS_NAN: Final = ("lakewright.bounds", "none-with-nan")
+
+_MAGIC = b"PAR1"
+_SCHEMA, _GROUPS = 2, 4
+_COLUMNS = 1
+_META = 3
+_STATISTICS = 12
+#: Both pairs of bounds of a column's statistics, and whether they are exact.
+_BOUNDS = (1, 2, 5, 6, 7, 8)
+_KIND, _CHILDREN = 1, 5
+_FLOATING = frozenset((4, 5))
+
+
+def trusted_about_nan(created_by: str, values: Mapping[str, str]) -> bool:
+    """Tell whether bounds in a file of this writer, with these key-values, rule out NaN."""
+    key, value = KNOWS_NAN
+    return created_by.startswith("parquet-mr") or values.get(key) == value
+
+
+def columns_with_nan(rows: pa.Table) -> frozenset[int]:
+    """Return the numbers of the parquet columns of these rows that hold a NaN."""
+    found: set[int] = set()
+    number = 0
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        leaves = _count(field.type)
+        if _floats(field.type):
+            for chunk in column.chunks:
+                for place, leaf in enumerate(_leaves(chunk)):
+                    if _has_nan(leaf):
+                        found.add(number + place)
+        number += leaves
+    return frozenset(found)
+
+
+def unbounded(footer: bytes, groups: Sequence[Collection[int]]) -> bytes:
+    """Return a footer without the bounds of some columns, given for each row group."""
+    file = split(footer)
+    raws = split_list(file[_GROUPS][1])[1]
+    made = [_unbounded_group(raw, columns) for raw, columns in zip(raws, groups, strict=True)]
+    file[_GROUPS] = LIST, join_list(STRUCT, made)
+    return join(file)
+
+
+def without_bounds(chunk: Fields) -> Fields:
+    """Return the description of a column chunk without bounds."""
+    meta = split(chunk[_META][1])
+    if _STATISTICS not in meta:
+        return chunk
+    told = split(meta[_STATISTICS][1])
+    meta[_STATISTICS] = STRUCT, join({n: raw for n, raw in told.items() if n not in _BOUNDS})
+    return {**chunk, _META: (STRUCT, join(meta))}
+
+
+def floating_columns(file: Fields) -> frozenset[int]:
+    """Return the numbers of the columns of floating-point numbers, by a footer's schema."""
+    elements = [split(raw) for raw in split_list(file[_SCHEMA][1])[1][1:]]
+    leaves = [e for e in elements if _CHILDREN not in e or not unpacked(e[_CHILDREN][1])]
+    return frozenset(
+        number
+        for number, leaf in enumerate(leaves)
+        if _KIND in leaf and unpacked(leaf[_KIND][1]) in _FLOATING
+    )
+
+
+class FooterSink:
+    """Passes a parquet file on as it is written; the footer waits until it is mended."""
+
+    closed = False
+    mode = "wb"
+
+    def __init__(self, sink: IO[bytes]) -> None:
+        self._sink = sink
+        self._held: list[bytes] | None = None
+
+    def write(self, data: bytes) -> int:
+        """Take the next bytes."""
+        if self._held is None:
+            self._sink.write(data)
+        else:
+            self._held.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: the sink is flushed by whoever opened it."""
+
+    def close(self) -> None:
+        """Do nothing: the sink is closed by whoever opened it."""
+
+    def hold(self) -> None:
+        """Keep what comes from here on: the end of the file."""
+        self._held = []
+
+    def finish(self, groups: Sequence[Collection[int]]) -> None:
+        """Pass the end of the file on, without the bounds of some columns of each row group."""
+        tail = b"".join(self._held or ())
+        self._held = None
+        start = len(tail) - 8 - int.from_bytes(tail[-8:-4], "little")
+        self._sink.write(tail[:start])
+        footer = unbounded(tail[start:-8], groups)
+        self._sink.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
+
+
+def _unbounded_group(raw: bytes, columns: Collection[int]) -> bytes:
+    if not columns:
+        return raw
+    group = split(raw)
+    chunks = split_list(group[_COLUMNS][1])[1]
+    made = [
+        join(without_bounds(split(chunk))) if number in columns else chunk
+        for number, chunk in enumerate(chunks)
+    ]
+    group[_COLUMNS] = LIST, join_list(STRUCT, made)
+    return join(group)
+
+
+def _children(kind: pa.DataType) -> list[pa.DataType]:
+    if pa.types.is_dictionary(kind) or not pa.types.is_nested(kind):
+        return []
+    if pa.types.is_map(kind):
+        return [kind.key_type, kind.item_type]
+    return [kind.field(i).type for i in range(kind.num_fields)]
+
+
+def _count(kind: pa.DataType) -> int:
+    return sum(_count(child) for child in _children(kind)) if pa.types.is_nested(kind) else 1
+
+
+def _floats(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind)) or any(_floats(child) for child in _children(kind))
+
+
+def _leaves(values: pa.Array) -> Iterator[pa.Array]:
+    """Stream the values of every parquet column under an array, in their order.
+
+    Values below a null may come along: bounds that are left out for nothing do no harm.
+    """
+    kind = values.type
+    if pa.types.is_map(kind):
+        yield from _leaves(values.keys)
+        yield from _leaves(values.items)
+    elif pa.types.is_struct(kind):
+        for child in values.flatten():
+            yield from _leaves(child)
+    elif pa.types.is_nested(kind):
+        yield from _leaves(values.flatten())
+    else:
+        yield values
+
+
+def _has_nan(leaf: pa.Array) -> bool:
+    return bool(pa.types.is_floating(leaf.type) and pc.any(pc.is_nan(leaf)).as_py())
