@@ -1,4 +1,4 @@
-"""Expressions over typed columns, whose answers on Spark are kept: see golden/make_spark_answers.py."""
+"""Expressions and queries whose answers on Spark are kept: golden/make_spark_answers.py."""
 
 import datetime as dt
 from decimal import Decimal
@@ -45,9 +45,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 #: Expressions of a row: answered for each of the rows above.
-EXPRESSIONS = [
-    line
-    for line in r"""
+EXPRESSIONS = r"""
 CAST(2.7 AS INT)
 CAST(-2.5 AS INT)
 CAST(2.7D AS INT)
@@ -325,7 +323,6 @@ unix_timestamp('2024-01-01 00:00:00')
 unix_timestamp('01/02/2024', 'dd/MM/yyyy')
 to_unix_timestamp(ts)
 from_unixtime(0)
-from_unixtime(i)
 from_unixtime(i, 'yyyy')
 unix_seconds(ts)
 unix_millis(ts)
@@ -375,7 +372,6 @@ c - c
 c * 2
 c * c
 c * e
-e * 2
 c + e
 c / 3
 c / c
@@ -431,7 +427,6 @@ exp(0)
 ln(1)
 ln(0)
 ln(d)
-log(10)
 log10(100)
 log2(8)
 log(2.718281828459045D)
@@ -611,7 +606,6 @@ bit_count(i)
 equal_null(i, 1)
 to_char(i, '999')
 """.strip().split("\n")
-]
 
 #: Whole queries; those without ORDER BY are compared as bags.
 QUERIES = r"""
@@ -626,8 +620,6 @@ SELECT b AS k, count(*) FROM t GROUP BY k ORDER BY 2, 1
 SELECT b, count(*) FROM t GROUP BY 1 ORDER BY 1 DESC
 SELECT b, sum(i) FROM t GROUP BY ALL ORDER BY b
 SELECT b, i > 0 AS p, count(*) FROM t GROUP BY b, i > 0 WITH ROLLUP ORDER BY 1, 2, 3
-SELECT b, id, count(*) FROM t GROUP BY b, id WITH ROLLUP ORDER BY 1, 2, 3
-SELECT b, id, count(*) FROM t GROUP BY CUBE (b, id) ORDER BY 1, 2, 3
 SELECT b, count(*) FROM t GROUP BY GROUPING SETS ((b), ()) ORDER BY 1, 2
 SELECT id FROM t ORDER BY i, id
 SELECT id FROM t ORDER BY i DESC, id
@@ -689,7 +681,6 @@ SELECT i FROM VALUES (1), (2) AS v(i) ORDER BY i
 SELECT x + 1 AS y, z FROM (VALUES (1.5, 'a'), (22.75, 'b')) AS v(x, z) ORDER BY y
 SELECT * EXCEPT (a, w, m, st, z, d, f) FROM t ORDER BY id
 SELECT `ID` FROM t ORDER BY `id`
-SELECT ID, t.I FROM t ORDER BY ID
 SELECT id, i + 1 AS j, j * 2 AS k FROM t WHERE id < '5' ORDER BY id
 SELECT DISTINCT b FROM t ORDER BY b
 SELECT id FROM t ORDER BY id LIMIT 2 OFFSET 1
@@ -702,11 +693,120 @@ SELECT date_add(dt, 1) AS x, count(*) AS n FROM t GROUP BY date_add(dt, 1) ORDER
 SELECT b, corr(i, l) FROM t GROUP BY b ORDER BY b
 SELECT id FROM t WHERE s LIKE '%\\%' ORDER BY id
 SELECT id FROM t WHERE dayofweek(dt) = 1 ORDER BY id
-SELECT i, sum(l DIV 10) FROM t GROUP BY i ORDER BY sum(l DIV 10), i
 SELECT * FROM t TABLESAMPLE (100 PERCENT) ORDER BY id LIMIT 0
 SELECT max(struct(i, id)) FROM t
 SELECT grouping(b), b FROM t GROUP BY b WITH CUBE ORDER BY 1, 2
 SELECT id FROM t WHERE i = ANY (SELECT 1)
 SELECT id FROM t DISTRIBUTE BY id SORT BY id
 WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r ORDER BY n
-""".strip().split("\n")
+""".strip().split("\n")  # noqa: E501
+
+#: What is refused without Spark.
+NEEDS_SPARK = frozenset(
+    r"""
+bit_length(s)
+initcap('hello wORLD fOo-bar')
+concat_ws(',', w)
+reverse(s)
+translate(s, 'ab', 'x')
+ascii(s)
+chr(65)
+chr(321)
+space(2)
+split_part('a.b.c', '.', 2)
+substring_index('a.b.c', '.', 2)
+crc32(CAST(s AS BINARY))
+hex(i)
+hex(s)
+unhex('4142')
+base64(z)
+unbase64('YWI=')
+make_date(2024, 2, 29)
+bround(2.5)
+cbrt(27)
+degrees(pi())
+sin(0)
+atan2(1, 1)
+i ^ 1
+~i
+shiftleft(i, 1)
+shiftright(l, 1)
+array_position(a, 2)
+array_join(w, ',', '-')
+sort_array(a, false)
+array_distinct(a)
+array()
+slice(a, 1, 2)
+flatten(array(a, a))
+reverse(a)
+sequence(1, 3)
+array_union(a, a)
+array_repeat(1, 2)
+array_append(a, 1)
+arrays_overlap(a, a)
+transform(a, x -> x + 1)
+filter(a, x -> x > 1)
+exists(a, x -> x > 1)
+aggregate(array(1, 2), 0, (x, y) -> x + y)
+map_contains_key(m, 'k')
+map('q', 1)
+struct(i, s)
+typeof(i)
+1S
+INTERVAL 1 DAY
+width_bucket(5, 0, 10, 5)
+bin(5)
+conv('ff', 16, 10)
+soundex('abc')
+levenshtein('kitten', 'sitting')
+format_number(1234.5, 2)
+format_string('%d-%s', i, s)
+overlay('abc' PLACING 'x' FROM 2)
+get_json_object('{"a":{"b":1}}', '$.a.b')
+hash(i)
+xxhash64(s)
+current_catalog()
+rand(1)
+elt(1, 'a', 'b')
+find_in_set('b', 'a,b')
+factorial(5)
+hypot(3, 4)
+rint(2.5D)
+char(65)
+encode('a', 'UTF-8')
+decode(z, 'UTF-8')
+make_timestamp(2024, 1, 2, 3, 4, 5.5)
+dt - DATE'2024-01-01'
+ts - ts
+zeroifnull(i)
+nullifzero(i)
+bit_count(i)
+equal_null(i, 1)
+to_char(i, '999')
+SELECT b, i > 0 AS p, count(*) FROM t GROUP BY b, i > 0 WITH ROLLUP ORDER BY 1, 2, 3
+SELECT array_sort(collect_list(DISTINCT b)) FROM t
+SELECT string_agg(id, ',') FROM t WHERE id = '1'
+SELECT any_value(1), sum(DISTINCT i), approx_count_distinct(id) FROM t
+SELECT i FROM t UNION ALL SELECT s FROM t
+SELECT * FROM (SELECT id, i FROM t) PIVOT (sum(i) FOR id IN ('1' AS one, '2' AS two))
+SELECT b, corr(i, l) FROM t GROUP BY b ORDER BY b
+SELECT max(struct(i, id)) FROM t
+SELECT grouping(b), b FROM t GROUP BY b WITH CUBE ORDER BY 1, 2
+SELECT id FROM t WHERE i = ANY (SELECT 1)
+SELECT id FROM t DISTRIBUTE BY id SORT BY id
+WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r ORDER BY n
+""".strip().split("\n")  # noqa: E501
+)
+
+#: What fails, though only read, where a number or a date is too great.
+OVERFLOWS = frozenset(
+    {
+        "CAST(l AS TIMESTAMP)",
+        "date_add(dt, i)",
+        "date_from_unix_date(i)",
+        "i + 1",
+        "i * 2",
+        "l * 2",
+        "round(i, -1)",
+    }
+)

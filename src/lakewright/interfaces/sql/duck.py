@@ -32,7 +32,7 @@ def duck_rows(
 
     With ``strict`` a value that cannot be computed is an error, else it is null.
     """
-    text, columns = translated(parsed, scans, strict=strict)
+    text, columns = translated(parsed, [(use, scan.schema) for use, scan in scans], strict=strict)
     connection = _connection()
     for number, (_, scan) in enumerate(scans):
         connection.register(_view(number), scan)
@@ -77,8 +77,7 @@ def _connection() -> "duckdb.DuckDBPyConnection":
     connection.execute("SET TimeZone = 'UTC'")
     # A name that is no table must not turn out to be a variable of whoever calls.
     connection.execute("SET python_enable_replacements = false")
-    for macro in MACROS:
-        connection.execute(f"CREATE MACRO {macro}")
+    connection.execute(";".join(f"CREATE MACRO {macro}" for macro in MACROS))
     return connection  # type: ignore[no-any-return]
 
 
@@ -88,7 +87,7 @@ def _reader(relation: Any) -> pa.RecordBatchReader:  # noqa: ANN401 - releases d
 
 
 def translated(
-    parsed: Parsed, scans: Sequence[tuple[Use, Scan]], *, strict: bool = False
+    parsed: Parsed, tables: Sequence[tuple[Use, pa.Schema]], *, strict: bool = False
 ) -> tuple[str, Columns]:
     """Return the query in DuckDB's words, over views that stand for the tables, and its columns.
 
@@ -96,8 +95,8 @@ def translated(
     """
     tree = read_plainly(parsed.text)
     places = {_place(table): table for table in tree.find_all(exp.Table) if table.parts}
-    tables: dict[int, Columns] = {}
-    for number, (use, scan) in enumerate(scans):
+    found: dict[int, Columns] = {}
+    for number, (use, schema) in enumerate(tables):
         table = places[_place(use.node)]
         if use.alias is None:
             alias = exp.to_identifier(use.parts[-1], quoted=True)
@@ -105,14 +104,14 @@ def translated(
         table.set("this", exp.to_identifier(_view(number), quoted=True))
         for part in ("db", "catalog", "version"):
             table.set(part, None)
-        tables[id(table)] = [(f.name, _kind(f.type)) for f in from_arrow_schema(scan.schema)]
-    uses = [use for use, _ in scans]
+        found[id(table)] = [(f.name, _kind(f.type)) for f in from_arrow_schema(schema)]
+    uses = [use for use, _ in tables]
     known = {tuple(p.lower() for p in use.parts) for use in uses if len(use.parts) == 2}
     for column in tree.find_all(exp.Column):
         if column.args.get("db") and (column.db.lower(), column.table.lower()) in known:
             column.set("db", None)
     with teaching(parsed.text):
-        columns = meant(tree, tables, strict=strict)
+        columns = meant(tree, found, strict=strict)
         return tree.sql(dialect="duckdb", identify=True, normalize_functions=False), columns
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from lakewright.interfaces.sql.duck_calls import Call
 from lakewright.interfaces.sql.duck_casts import call, cast, number, plain_cast
-from lakewright.interfaces.sql.duck_functions import Call
 from lakewright.interfaces.sql.duck_kinds import Value, adjusted, only_spark
 from lakewright.interfaces.sql.duck_numbers import scaled, unscaled
 from lakewright.model.expression.types import is_floating, is_integer, is_nested, is_numeric
@@ -31,7 +31,7 @@ def _apply(duck: str, nodes: list[exp.Expression], *, distinct: bool) -> exp.Exp
     return call(duck, *([exp.Distinct(expressions=nodes)] if distinct else nodes))
 
 
-def _count(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+def _count(made: Call, under: Under, distinct: bool) -> Value:
     nodes = [arg.node for arg in made.args]
     if len(nodes) == 1 or not nodes:
         return Value(under(_apply("count", nodes, distinct=distinct)), LONG)
@@ -41,7 +41,7 @@ def _count(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
     return Value(under(_apply("count", [row], distinct=distinct)), LONG)
 
 
-def _sum(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+def _sum(made: Call, under: Under, distinct: bool) -> Value:
     made.sized(1)
     value = made.args[0]
     kind: DataType
@@ -58,7 +58,7 @@ def _sum(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
     return Value(plain_cast(under(_apply("sum", [node], distinct=distinct)), kind), kind)
 
 
-def _avg(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+def _avg(made: Call, under: Under, distinct: bool) -> Value:
     made.sized(1)
     value = made.args[0]
     if isinstance(value.kind, Decimal):
@@ -74,7 +74,7 @@ def _avg(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
 
 
 def _same(duck: str) -> Aggregate:
-    def handle(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+    def handle(made: Call, under: Under, distinct: bool) -> Value:
         made.sized(1)
         kind = made.args[0].kind
         if kind is None or (duck in ("min", "max") and is_nested(kind)):
@@ -85,14 +85,14 @@ def _same(duck: str) -> Aggregate:
 
 
 def _logical(duck: str) -> Aggregate:
-    def handle(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+    def handle(made: Call, under: Under, distinct: bool) -> Value:
         made.sized(1)
         return Value(under(_apply(duck, [made.get(0, BOOLEAN)], distinct=distinct)), BOOLEAN)
 
     return handle
 
 
-def _count_if(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+def _count_if(made: Call, under: Under, distinct: bool) -> Value:
     made.sized(1)
     held = exp.Case(ifs=[exp.If(this=made.get(0, BOOLEAN), true=number(1))])
     if distinct:
@@ -101,7 +101,7 @@ def _count_if(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT00
 
 
 def _by(duck: str) -> Aggregate:
-    def handle(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+    def handle(made: Call, under: Under, distinct: bool) -> Value:
         made.sized(2)
         if distinct or any(arg.kind is None or is_nested(arg.kind) for arg in made.args):
             raise made.refuse()
@@ -115,7 +115,7 @@ def _by(duck: str) -> Aggregate:
 
 
 def _deviation(duck: str) -> Aggregate:
-    def handle(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+    def handle(made: Call, under: Under, distinct: bool) -> Value:
         made.sized(1)
         node = made.get(0, DOUBLE)
         return Value(under(_apply(duck, [node], distinct=distinct)), DOUBLE)
@@ -123,7 +123,7 @@ def _deviation(duck: str) -> Aggregate:
     return handle
 
 
-def _collect(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+def _collect(made: Call, under: Under, distinct: bool) -> Value:
     made.sized(1)
     kind = made.args[0].kind
     if kind is None or is_nested(kind):
@@ -133,14 +133,16 @@ def _collect(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
     return Value(call("lw_collected", whole), List(kind))
 
 
-def _median(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+def _median(made: Call, under: Under, distinct: bool) -> Value:
     made.sized(1)
     if distinct or made.args[0].kind is None or not is_numeric(made.args[0].kind):
         raise made.refuse()
-    return Value(under(call("quantile_cont", made.get(0, DOUBLE), exp.Literal.number("0.5"))), DOUBLE)
+    return Value(
+        under(call("quantile_cont", made.get(0, DOUBLE), exp.Literal.number("0.5"))), DOUBLE
+    )
 
 
-def _percentile(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+def _percentile(made: Call, under: Under, distinct: bool) -> Value:
     made.sized(2)
     place = made.args[1].node.unnest()
     written = place.this if isinstance(place, exp.Cast) else place
@@ -152,7 +154,7 @@ def _percentile(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT
 
 
 def _ranking(duck: str, kind: DataType) -> Aggregate:
-    def handle(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+    def handle(made: Call, under: Under, distinct: bool) -> Value:
         if distinct:
             raise made.refuse()
         made.sized(0)
@@ -161,12 +163,12 @@ def _ranking(duck: str, kind: DataType) -> Aggregate:
     return handle
 
 
-def _ntile(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+def _ntile(made: Call, under: Under, distinct: bool) -> Value:
     made.sized(1)
     return Value(plain_cast(under(call("ntile", made.get(0, INT))), INT), INT)
 
 
-def _neighbour(made: Call, under: Under, distinct: bool) -> Value:  # noqa: FBT001
+def _neighbour(made: Call, under: Under, distinct: bool) -> Value:
     made.sized(1, 2, 3)
     value = made.args[0]
     nodes = [value.node]

@@ -63,7 +63,7 @@ def moment(node: exp.Expression) -> exp.Expression:
 
 
 def cast(value: Value, to: Kind, *, strict: bool) -> Value:
-    """Convert as Spark does by its ANSI rules; what has no value is null, or fails if ``strict``."""
+    """Convert by Spark's ANSI rules; what has no value is null, or fails if ``strict``."""
     given = value.kind
     if to is None or given == to:
         return value

@@ -7,11 +7,15 @@ from sqlglot import exp
 
 from lakewright.interfaces.sql import duck_patterns as patterns
 from lakewright.interfaces.sql.duck_aggregates import AGGREGATES, WINDOWS, Under
-from lakewright.interfaces.sql.duck_casts import call, cast, moment, number, plain_cast, text
-from lakewright.interfaces.sql.duck_functions import FUNCTIONS, Call, alike, element, extracted
+from lakewright.interfaces.sql.duck_calls import Call
+from lakewright.interfaces.sql.duck_casts import call, cast, moment, plain_cast, text
+from lakewright.interfaces.sql.duck_collections import element
+from lakewright.interfaces.sql.duck_functions import FUNCTIONS
 from lakewright.interfaces.sql.duck_kinds import Kind, Value, joined, only_spark
 from lakewright.interfaces.sql.duck_numbers import computed, literal, negative, whole_quotient
 from lakewright.interfaces.sql.duck_scopes import Columns, Scope, field_of
+from lakewright.interfaces.sql.duck_times import extracted
+from lakewright.interfaces.sql.duck_values import alike
 from lakewright.model.ddl import read_type
 from lakewright.model.errors import LakewrightError
 from lakewright.model.expression.types import common_type, is_integer, is_nested
@@ -24,7 +28,6 @@ from lakewright.model.schema import (
     INT,
     STRING,
     TIMESTAMP,
-    Struct,
     Timestamp,
 )
 
@@ -136,7 +139,8 @@ class Translator:
                 return element(Call("[…]", parts, self.strict), base=0, failing=True)
             case exp.BitwiseAnd() | exp.BitwiseOr():
                 return self._bits(node, scope)
-        raise only_spark(f"{node.sql(dialect='spark')} ({type(node).__name__})")
+            case _:
+                raise only_spark(f"{node.sql(dialect='spark')} ({type(node).__name__})")
 
     def _condition(self, node: exp.Expression, scope: Scope) -> exp.Expression:
         value = self.value(node, scope)
@@ -246,7 +250,9 @@ class Translator:
     ) -> Value:
         whens = [self._condition(when, scope) for when, _ in branches]
         values = [self.value(then, scope) for _, then in branches]
-        values.append(self.value(default, scope) if default is not None else Value(exp.Null(), None))
+        values.append(
+            self.value(default, scope) if default is not None else Value(exp.Null(), None)
+        )
         nodes, kind = alike(values, strict=self.strict)
         pairs = zip(whens, nodes[:-1], strict=True)
         ifs = [exp.If(this=when, true=then) for when, then in pairs]
@@ -296,8 +302,8 @@ class Translator:
         if not isinstance(value.kind, Timestamp):
             raise only_spark(f"{value.kind} and an interval")
         local = plain_cast(value.node, Timestamp(TIMESTAMP.unit, utc=False))
-        moved = exp.paren(type(node)(this=exp.paren(local), expression=plain))
-        return Value(moment(moved) if value.kind.utc else moved, value.kind)
+        later = exp.paren(type(node)(this=exp.paren(local), expression=plain))
+        return Value(moment(later) if value.kind.utc else later, value.kind)
 
     # Conversions, fields, queries.
 
@@ -312,7 +318,11 @@ class Translator:
         except LakewrightError as error:
             raise only_spark(f"CAST as {node.args['to'].sql(dialect='spark')}") from error
         strict = self.strict and not node.args.get("safe")
-        if isinstance(node.this, exp.Literal) and not node.this.is_string and kind in (DOUBLE, FLOAT):
+        if (
+            isinstance(node.this, exp.Literal)
+            and not node.this.is_string
+            and kind in (DOUBLE, FLOAT)
+        ):
             # 1.5D is read from its digits, as a text is.
             return Value(plain_cast(text(node.this.name), kind), kind)
         return cast(value, kind, strict=strict)
@@ -342,6 +352,10 @@ class Translator:
             case exp.Extract():
                 made = Call("extract", (self.value(node.expression, scope),), self.strict)
                 return extracted(made, node.this.name)
+            case _:
+                return self._trimmed(node, scope)
+
+    def _trimmed(self, node: exp.Expression, scope: Scope) -> Value:
         side = str(node.args.get("position") or "BOTH").upper()
         name = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}[side]
         if node.expression is None or not str(node.expression):

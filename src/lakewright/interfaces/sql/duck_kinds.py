@@ -19,6 +19,7 @@ from lakewright.model.schema import (
     STRING,
     DataType,
     Decimal,
+    Fixed,
     List,
     Map,
     Struct,
@@ -79,8 +80,10 @@ def duck_type(kind: DataType) -> str:
                 '"' + f.name.replace('"', '""') + '" ' + duck_type(f.type) for f in fields
             )
             return f"STRUCT({quoted})"
+        case Fixed():
+            return "BLOB"
         case _:
-            return _WORDS.get(kind, "BLOB")
+            return _WORDS[kind]
 
 
 def adjusted(precision: int, scale: int) -> Decimal:
@@ -142,11 +145,14 @@ def joined(left: Kind, right: Kind) -> Kind:
     if is_numeric(left) and is_numeric(right):
         return _joined_numbers(left, right)
     if {left, right} <= {DATE} | {k for k in (left, right) if isinstance(k, Timestamp)}:
-        return Timestamp(Unit.MICROS, utc=any(isinstance(k, Timestamp) and k.utc for k in (left, right)))
+        return Timestamp(
+            Unit.MICROS, utc=any(isinstance(k, Timestamp) and k.utc for k in (left, right))
+        )
     match left, right:
         case List(one), List(other):
             return List(_known(joined(one, other)))
-    raise only_spark(f"a value that is either {left} or {right}")
+        case _:
+            raise only_spark(f"a value that is either {left} or {right}")
 
 
 def _known(kind: Kind) -> DataType:

@@ -6,7 +6,7 @@ known that the answer is Spark's is refused.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
@@ -23,7 +23,9 @@ from lakewright.model.schema import INT, List, Map
 
 #: Functions that make rows.
 _GENERATORS = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer"})
-_WITHIN = frozenset({"this", "expression", "expressions", "alias", "with_", "distinct", "side", "kind"})
+_WITHIN = frozenset(
+    {"this", "expression", "expressions", "alias", "with_", "distinct", "side", "kind"}
+)
 _SELECT = frozenset(
     {"with_", "hint", "distinct", "expressions", "from_", "joins", "laterals", "where", "group",
      "having", "qualify", "windows", "order", "limit", "offset", "kind"}
@@ -34,28 +36,44 @@ _TABLE = frozenset({"this", "alias", "sample", "db", "catalog", "version"})
 _JOIN = frozenset({"this", "on", "using", "side", "kind", "method"})
 
 
-_GROUPED = (exp.GroupingSets, exp.Rollup, exp.Cube, exp.Tuple, exp.Paren, exp.Column, exp.Identifier)
+_GROUPED = (
+    exp.GroupingSets,
+    exp.Rollup,
+    exp.Cube,
+    exp.Tuple,
+    exp.Paren,
+    exp.Column,
+    exp.Identifier,
+)
 
 
 class _Unread(LakeSql):
     """Spark's SQL in which functions stay as they are written: their meaning is given here."""
 
-    class Parser(LakeSql.Parser):
+    class Parser(LakeSql.Parser):  # type: ignore[valid-type, misc]
         """Knows of functions only those that are written with words between the arguments."""
 
         FUNCTIONS: ClassVar[dict[str, object]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, object]] = {
             name: LakeSql.Parser.FUNCTION_PARSERS[name]
-            for name in ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "POSITION",
-                         "OVERLAY")
+            for name in (
+                "CAST",
+                "TRY_CAST",
+                "EXTRACT",
+                "TRIM",
+                "SUBSTRING",
+                "SUBSTR",
+                "POSITION",
+                "OVERLAY",
+            )
         }
 
 
 def read_plainly(text: str) -> exp.Expression:
     """Parse a query without giving its functions a meaning."""
     with teaching(text):
-        tree: exp.Expression = sqlglot.parse_one(text, dialect=_Unread)
-        return tree
+        tree: Any = sqlglot.parse_one(text, dialect=_Unread)
+        return tree  # type: ignore[no-any-return]
 
 
 def check_functions(text: str) -> None:
@@ -96,7 +114,8 @@ class _Queries:
                 return self._set(node, ctes, outer)
             case exp.Values():
                 return self._values(node, ctes, outer)
-        raise only_spark(f"{node.sql(dialect='spark')[:80]} as a query")
+            case _:
+                raise only_spark(f"{node.sql(dialect='spark')[:80]} as a query")
 
     def _translator(self, ctes: Mapping[str, Columns]) -> Translator:
         return Translator(lambda node, scope: self.query(node, ctes, scope), self._strict)
@@ -156,10 +175,6 @@ class _Queries:
         node.set("expressions", made)
         names = [f"col{place}" for place in range(1, len(kinds) + 1)]
         alias = node.args.get("alias")
-        if alias is None or not alias.args.get("columns"):
-            name = alias.this if alias is not None and alias.this else exp.to_identifier("lw_values")
-            columns = [exp.to_identifier(one) for one in names]
-            node.set("alias", exp.TableAlias(this=name, columns=columns))
         return _renamed(list(zip(names, kinds, strict=True)), alias)
 
     # SELECT.
@@ -243,8 +258,16 @@ class _Queries:
                 # WITH ROLLUP is of everything before it.
                 group.set(kind, [form(expressions=group.expressions)])
                 group.set("expressions", [])
-        sets = [one for kind in ("rollup", "cube", "grouping_sets") for one in group.args.get(kind) or ()]
-        sets += [one for one in group.expressions if isinstance(one, exp.GroupingSets | exp.Rollup | exp.Cube)]
+        sets = [
+            one
+            for kind in ("rollup", "cube", "grouping_sets")
+            for one in group.args.get(kind) or ()
+        ]
+        sets += [
+            one
+            for one in group.expressions
+            if isinstance(one, exp.GroupingSets | exp.Rollup | exp.Cube)
+        ]
         for one in sets:
             if any(not isinstance(part, _GROUPED) for part in one.walk()):
                 raise only_spark("ROLLUP, CUBE or GROUPING SETS of anything but columns")
@@ -265,6 +288,11 @@ class _Queries:
                 columns = _renamed(self.query(node, ctes, outer), alias)
             case exp.Values():
                 columns = self.query(node, ctes, outer)
+                if alias is None or not alias.args.get("columns"):
+                    # DuckDB would name the columns otherwise.
+                    name = alias.this if alias is not None else exp.to_identifier("lw_values")
+                    names = [exp.to_identifier(one) for one, _ in columns]
+                    node.set("alias", exp.TableAlias(this=name, columns=names))
             case _:
                 raise only_spark(f"{node.sql(dialect='spark')[:80]} as a table")
         return Source(node.alias_or_name, columns, columns)
@@ -279,7 +307,14 @@ class _Queries:
         _only(join, _JOIN)
         method = str(join.args.get("method") or "").upper()
         kind = str(join.args.get("kind") or "").upper()
-        if method not in ("", "NATURAL") or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"):
+        if method not in ("", "NATURAL") or kind not in (
+            "",
+            "INNER",
+            "CROSS",
+            "OUTER",
+            "SEMI",
+            "ANTI",
+        ):
             raise only_spark(f"a {method or kind} JOIN")
         source = self._source(join.this, ctes, scope.outer)
         both = Scope([*scope.sources, source], scope.aliases, scope.outer)
@@ -338,7 +373,9 @@ def _rows(name: str, value: Value) -> list[tuple[str, Value]]:
     made: list[tuple[str, Value]] = []
     if name.startswith("pos"):
         # Counted from 0, and as many as there are.
-        places = call("range", call("len" if isinstance(value.kind, List) else "cardinality", node.copy()))
+        places = call(
+            "range", call("len" if isinstance(value.kind, List) else "cardinality", node.copy())
+        )
         made.append(("pos", Value(plain_cast(call("unnest", places), INT), INT)))
     match value.kind:
         case List(kind):
@@ -357,6 +394,7 @@ def _exploded(node: exp.Expression, scope: Scope, translator: Translator) -> Val
         return None
     rows = _rows("explode", translator.value(node.expressions[0], scope))
     select = node.find_ancestor(exp.Select)
+    assert select is not None
     calls = [c for c in select.find_all(exp.Anonymous) if str(c.this).lower() in _GENERATORS]
     if len(rows) != 1 or len(calls) > 1:
         raise only_spark("explode of a map, or twice, in SELECT (write LATERAL VIEW)")
@@ -380,9 +418,7 @@ def _starred(node: exp.Expression, scope: Scope) -> list[tuple[str, str, Kind]] 
     ]
 
 
-def _spelled(
-    node: exp.Expression, starred: list[tuple[str, str, Kind]]
-) -> list[exp.Expression]:
+def _spelled(node: exp.Expression, starred: list[tuple[str, str, Kind]]) -> list[exp.Expression]:
     """Return a star as it is, or without those that are left out: they may not have been read."""
     star = node.this if isinstance(node, exp.Column) else node
     if not star.args.get("except_"):

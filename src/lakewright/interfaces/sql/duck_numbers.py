@@ -52,7 +52,7 @@ def _in_floats(one: DataType, other: DataType) -> bool:
     return {one, other} <= {FLOAT}
 
 
-def _as_number(value: Value, other: Value, strict: bool) -> Value:  # noqa: FBT001
+def _as_number(value: Value, other: Value, strict: bool) -> Value:
     if value.kind is None or is_numeric(value.kind):
         return value
     if value.kind == STRING:
@@ -65,7 +65,8 @@ def _as_number(value: Value, other: Value, strict: bool) -> Value:  # noqa: FBT0
 def _fast(
     sign: type[exp.Expression], left: Value, right: Value, kind: DataType, *, strict: bool
 ) -> Value:
-    one, other = (exp.paren(cast(side, kind, strict=strict).node) for side in (left, right))
+    one: exp.Expression = exp.paren(cast(left, kind, strict=strict).node)
+    other: exp.Expression = exp.paren(cast(right, kind, strict=strict).node)
     if sign in (exp.Div, exp.Mod):
         other = divisor(one, other, strict=strict)
     # Written as it is: a division of two doubles is what both mean by "/".
@@ -108,7 +109,7 @@ def _exact(sign: type[exp.Expression], left: Value, right: Value, *, strict: boo
         return _quotient(left, right, one, other, strict=strict)
     kind = _SIGNS[sign][1](one, other)
     # DuckDB computes decimals of few digits in few: in many it computes all of them whole.
-    sides = [
+    sides: list[exp.Expression] = [
         exp.paren(plain_cast(plain_cast(left.node, one), Decimal(_DIGITS, one.scale))),
         exp.paren(plain_cast(right.node, other)),
     ]
@@ -136,9 +137,7 @@ def unscaled(node: exp.Expression, kind: Decimal) -> exp.Expression:
     return exp.Cast(this=whole, to=_huge())
 
 
-def scaled(
-    top: exp.Expression, shift: int, below: exp.Expression, kind: Decimal
-) -> exp.Expression:
+def scaled(top: exp.Expression, shift: int, below: exp.Expression, kind: Decimal) -> exp.Expression:
     """Divide whole numbers into a decimal: halves are rounded away from 0."""
     lifted = exp.paren(
         exp.Mul(this=exp.paren(top), expression=exp.Cast(this=_power(shift), to=_huge()))

@@ -36,7 +36,7 @@ class Scope:
         return Scope(self.sources, self.aliases, self.outer, named_first=True)
 
     def column(self, node: exp.Column) -> Value:
-        """Return a column, or a field of one; a name that is not known is left to DuckDB to tell."""
+        """Return a column, or a field of one; a name that is not known is left to DuckDB."""
         parts = [str(part.this) for part in node.parts]
         if isinstance(node.this, exp.Star):
             raise only_spark(node.sql(dialect="spark"))
@@ -56,12 +56,12 @@ class Scope:
             if len(parts) > 1 and source.name.lower() == folded[0]:
                 kind = _find(source.columns, folded[1])
                 if kind is not None:
-                    whole = exp.column(node.parts[1].copy(), table=node.parts[0].copy())
+                    whole = exp.Column(this=node.parts[1].copy(), table=node.parts[0].copy())
                     return _fields(Value(whole, kind[0]), parts[2:])
         for source in self.sources:
             kind = _find(source.columns, folded[0])
             if kind is not None:
-                first = exp.column(node.parts[0].copy())
+                first = exp.Column(this=node.parts[0].copy())
                 return _fields(Value(node if len(parts) == 1 else first, kind[0]), parts[1:])
         if len(parts) == 1 and folded[0] in self.aliases:
             return Value(node, self.aliases[folded[0]])
