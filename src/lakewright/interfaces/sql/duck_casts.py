@@ -77,8 +77,8 @@ def cast(value: Value, to: Kind, *, strict: bool) -> Value:
     if isinstance(to, Decimal) and is_floating(given):
         # NaN and infinity are null as decimals, by all rules.
         finite = call("lw_number", plain_cast(value.node, STRING))
-        return Value(must(finite, made, f"{given} has no value as {to}", strict=strict), to)
-    return Value(must(value.node, made, f"{given} has no value as {to}", strict=strict), to)
+        return Value(must(finite, made, f"Cannot convert a {given} to {to}", strict=strict), to)
+    return Value(must(value.node, made, f"Cannot convert a {given} to {to}", strict=strict), to)
 
 
 def _always(given: DataType, to: DataType) -> bool:

@@ -37,6 +37,8 @@ _BITS = (exp.BitwiseAnd, exp.BitwiseOr)
 _DAYS = frozenset({"DAY", "DAYS", "WEEK", "WEEKS", "MONTH", "MONTHS", "YEAR", "YEARS"})
 _TIMES = frozenset({"HOUR", "HOURS", "MINUTE", "MINUTES", "SECOND", "SECONDS"})
 
+_TEXTS = (exp.Literal, exp.RawString)
+
 #: Types that tables here do not have.
 _SMALL = frozenset({exp.DType.SMALLINT, exp.DType.TINYINT})
 
@@ -60,6 +62,9 @@ class Translator:
                 return Value(text(str(node.this)), STRING)
             case exp.National():
                 return Value(text(str(node.this)), STRING)
+            case exp.Concat() if all(isinstance(one, _TEXTS) for one in node.expressions):
+                # Texts side by side are one.
+                return Value(text("".join(str(one.this) for one in node.expressions)), STRING)
             case exp.HexString():
                 return Value(call("unhex", text(str(node.this))), BINARY)
             case exp.Null():

@@ -202,8 +202,8 @@ def _zoned(made: Call) -> Value:
 def extracted(made: Call, field: str) -> Value:
     """Return a part of a date or a moment."""
     known = {
-        "YEAR": "year", "YEARS": "year", "QUARTER": "quarter", "MONTH": "month",
-        "WEEK": "weekofyear", "DAY": "day", "DAYOFWEEK": "dayofweek", "DOW": "dayofweek", "DOY": "dayofyear",
+        "YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "WEEK": "weekofyear",
+        "DAY": "day", "DAYOFWEEK": "dayofweek", "DOW": "dayofweek", "DOY": "dayofyear",
         "HOUR": "hour", "MINUTE": "minute",
     }  # fmt: skip
     if field.upper() == "SECOND" and made.args[0].kind == TIMESTAMP:
