@@ -71,10 +71,11 @@ def read_column(column: exp.ColumnDef) -> Field:
     not_null = any(isinstance(kind, exp.NotNullColumnConstraint) for kind in constraints)
     comments = [k.name for k in constraints if isinstance(k, exp.CommentColumnConstraint)]
     doc = comments[0] if comments else None
-    return Field(column.name, _type(column.kind, column.name), nullable=not not_null, doc=doc)
+    return Field(column.name, read_type(column.kind, column.name), nullable=not not_null, doc=doc)
 
 
-def _type(kind: exp.DataType | None, column: str) -> DataType:
+def read_type(kind: exp.DataType | None, column: str = "value") -> DataType:
+    """Read a type that sqlglot has parsed; ``column`` is told in errors."""
     if kind is None:
         raise Invalid(f"column {column!r} has no type.", column=column)
     if kind.this in _SIMPLE:
@@ -85,9 +86,9 @@ def _type(kind: exp.DataType | None, column: str) -> DataType:
             precision, scale = [*(int(p.name) for p in parts), 10, 0][:2] if parts else (10, 0)
             return Decimal(precision, scale if len(parts) > 1 else 0)
         case exp.DType.ARRAY | exp.DType.LIST if len(parts) == 1:
-            return List(_type(parts[0], column))
+            return List(read_type(parts[0], column))
         case exp.DType.MAP if len(parts) == 2:
-            return Map(value=_type(parts[1], column), key=_type(parts[0], column))
+            return Map(value=read_type(parts[1], column), key=read_type(parts[0], column))
         case exp.DType.STRUCT if parts:
             return Struct(tuple(read_column(p) for p in parts))
         case _:

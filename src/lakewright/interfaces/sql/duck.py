@@ -7,10 +7,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakewright.api.scan import Scan
+from lakewright.format.arrow.schema import from_arrow_schema, to_arrow_type
+from lakewright.interfaces.sql.duck_macros import MACROS
+from lakewright.interfaces.sql.duck_meaning import check_functions, meant, read_plainly
+from lakewright.interfaces.sql.duck_scopes import Columns
 from lakewright.interfaces.sql.query import Parsed, Use
 from lakewright.interfaces.sql.text import teaching
 from lakewright.model.errors import Invalid
+from lakewright.model.expression.types import is_nested
 from lakewright.model.extras import load_extra
+from lakewright.model.schema import BINARY, DataType, Fixed, Timestamp, Unit
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,20 +32,17 @@ def duck_rows(
 
     With ``strict`` a value that cannot be computed is an error, else it is null.
     """
+    text, columns = translated(parsed, [(use, scan.schema) for use, scan in scans], strict=strict)
     connection = _connection()
     for number, (_, scan) in enumerate(scans):
         connection.register(_view(number), scan)
-    text = prefix + translated(parsed, [use for use, _ in scans], strict=strict)
     module = load_extra("duckdb", "duckdb", "lake.sql()")
     try:
-        relation = connection.sql(text)
+        relation = connection.sql(prefix + text)
         reader = _reader(relation)  # which may compute rows already
     except module.Error as error:
         raise _failed(error, parsed.text) from error
-    whole = [str(kind).upper() == "HUGEINT" for kind in relation.types]
-    schema = pa.schema(
-        [f.with_type(pa.int64()) if w else f for f, w in zip(reader.schema, whole, strict=True)]
-    )
+    schema = reader.schema if prefix else _as_spark(reader.schema, columns)
 
     def batches() -> Iterator[pa.RecordBatch]:
         # The connection lives as long as somebody takes rows of it.
@@ -54,11 +57,16 @@ def duck_rows(
 
 
 def check_duck_form(parsed: Parsed) -> None:
-    """Refuse a query that DuckDB cannot read; what it names is not looked up."""
+    """Refuse a query that DuckDB cannot read, or that calls what is not known without Spark.
+
+    What it names is not looked up, and so the types of its columns are not known.
+    """
+    assert parsed.tree is not None
+    check_functions(parsed.text)
     module: Any = load_extra("duckdb", "duckdb", "lake.sql() without a Spark session")
-    with module.connect() as connection:
+    with module.connect() as connection, teaching(parsed.text):
         try:
-            connection.extract_statements(translated(parsed, parsed.uses))
+            connection.extract_statements(parsed.tree.sql(dialect="duckdb"))
         except module.Error as error:
             raise _failed(error, parsed.text) from error
 
@@ -69,6 +77,7 @@ def _connection() -> "duckdb.DuckDBPyConnection":
     connection.execute("SET TimeZone = 'UTC'")
     # A name that is no table must not turn out to be a variable of whoever calls.
     connection.execute("SET python_enable_replacements = false")
+    connection.execute(";".join(f"CREATE MACRO {macro}" for macro in MACROS))
     return connection  # type: ignore[no-any-return]
 
 
@@ -77,48 +86,62 @@ def _reader(relation: Any) -> pa.RecordBatchReader:  # noqa: ANN401 - releases d
     return make(_BATCH)
 
 
-def translated(parsed: Parsed, uses: Sequence[Use], *, strict: bool = False) -> str:
-    """Return the query in DuckDB's words, over the views that stand for the tables."""
-    assert parsed.tree is not None
-    tree = parsed.tree.copy()
-    places = {id(node): n for n, node in enumerate(parsed.tree.walk())}
-    copies = list(tree.walk())
-    for number, use in enumerate(uses):
-        table = copies[places[id(use.node)]]
+def translated(
+    parsed: Parsed, tables: Sequence[tuple[Use, pa.Schema]], *, strict: bool = False
+) -> tuple[str, Columns]:
+    """Return the query in DuckDB's words, over views that stand for the tables, and its columns.
+
+    ``strict`` makes an error of a value that cannot be computed.
+    """
+    tree = read_plainly(parsed.text)
+    places = {_place(table): table for table in tree.find_all(exp.Table) if table.parts}
+    found: dict[int, Columns] = {}
+    for number, (use, schema) in enumerate(tables):
+        table = places[_place(use.node)]
         if use.alias is None:
             alias = exp.to_identifier(use.parts[-1], quoted=True)
             table.set("alias", exp.TableAlias(this=alias))
         table.set("this", exp.to_identifier(_view(number), quoted=True))
         for part in ("db", "catalog", "version"):
             table.set(part, None)
+        found[id(table)] = [(f.name, _kind(f.type)) for f in from_arrow_schema(schema)]
+    uses = [use for use, _ in tables]
     known = {tuple(p.lower() for p in use.parts) for use in uses if len(use.parts) == 2}
     for column in tree.find_all(exp.Column):
         if column.args.get("db") and (column.db.lower(), column.table.lower()) in known:
             column.set("db", None)
-    if strict:
-        tree = tree.transform(_failing, copy=False)
     with teaching(parsed.text):
-        return tree.sql(dialect="duckdb")
+        columns = meant(tree, found, strict=strict)
+        return tree.sql(dialect="duckdb", identify=True, normalize_functions=False), columns
 
 
-def _failing(node: exp.Expression) -> exp.Expression:
-    """Return a conversion or a division that fails where it has no value."""
-    if isinstance(node, exp.TryCast) and not node.args.get("safe"):
-        return exp.Cast(this=node.this, to=node.args["to"])
-    if not isinstance(node, exp.Div | exp.IntDiv):
-        return node
-    divisor = node.expression
-    number = divisor.unnest()
-    if isinstance(number, exp.Literal) and number.is_number and float(number.this) != 0:
-        return node
-    node.set("safe", False)
-    nothing = exp.and_(
-        exp.EQ(this=exp.paren(divisor), expression=exp.Literal.number(0)),
-        exp.not_(exp.Is(this=exp.paren(node.this), expression=exp.Null())),
+def _place(table: exp.Table | None) -> int:
+    """Return where in the text a table is named."""
+    assert table is not None
+    place = table.parts[0].meta.get("start", -1)
+    assert isinstance(place, int)
+    return place
+
+
+def _kind(kind: DataType) -> DataType:
+    """Return the type that Spark has for a column."""
+    match kind:
+        case Timestamp(utc=utc):
+            return Timestamp(Unit.MICROS, utc=utc)
+        case Fixed():
+            return BINARY
+        case _:
+            return kind
+
+
+def _as_spark(schema: pa.Schema, columns: Columns) -> pa.Schema:
+    """Return the types that Spark gives the columns, where DuckDB has others."""
+    return pa.schema(
+        [
+            field if kind is None or is_nested(kind) else field.with_type(to_arrow_type(kind))
+            for field, (_, kind) in zip(schema, columns, strict=True)
+        ]
     )
-    error = exp.Anonymous(this="error", expressions=[exp.Literal.string("Division by zero")])
-    node.set("expression", exp.Case(ifs=[exp.If(this=nothing, true=error)], default=divisor.copy()))
-    return node
 
 
 def _view(number: int) -> str:

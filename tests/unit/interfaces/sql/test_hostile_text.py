@@ -66,8 +66,10 @@ def test_duckdb_gets_the_same_names_and_texts(column: str, text: str) -> None:
     parsed = parse_query(
         f"SELECT {quoted(column)} AS found FROM db.t WHERE {quoted(column)} = {text_literal(text)}"
     )
-    duckdb.register("lakewright_0", pa.table({column: [text, text + "x"]}))
-    assert duckdb.sql(translated(parsed, parsed.uses)).fetchall() == [(text,)]
+    rows = pa.table({column: [text, text + "x"]})
+    duckdb.register("lakewright_0", rows)
+    written, _ = translated(parsed, [(use, rows.schema) for use in parsed.uses])
+    assert duckdb.sql(written).fetchall() == [(text,)]
 
 
 @settings(deadline=None, max_examples=100)
