@@ -13,7 +13,7 @@ from lakewright.format.hudi.log.blocks import BlockKind
 from lakewright.model.schema import OPERATION, Struct
 from lakewright.model.table import MergeMode
 from lakewright.table.merge.fold import FoldedBase, Folding, Versions
-from lakewright.table.merge.merger import merger_for
+from lakewright.table.merge.merger import custom_merger
 from lakewright.table.merge.winners import BlockEntries, Flags
 from lakewright.table.reader.keys import key_columns, record_keys
 from lakewright.table.reader.logs import SliceLogs
@@ -28,8 +28,7 @@ def folded_rows(source: SliceSource, logs: SliceLogs) -> Iterator[pa.RecordBatch
     """
     policy = source.policy
     custom = policy.mode is MergeMode.CUSTOM
-    merger = merger_for(policy.strategy_id, policy.payload_class) if custom else None
-    folding = Folding(policy, merger)
+    folding = Folding(policy, source.merger or custom_merger(policy))
     schema = _columns(source, everything=custom)
     state: Versions | None = None
     named: list[pa.Array] = []

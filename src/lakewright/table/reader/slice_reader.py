@@ -17,6 +17,7 @@ from lakewright.model.expression.bound import BoundExpression, BoundIn, BoundRef
 from lakewright.model.files import FileSlice, ReadingMode
 from lakewright.model.schema import COMMIT_TIME, META_COLUMNS, META_FIELDS, STRING, Struct
 from lakewright.storage.port import Storage
+from lakewright.table.merge.merger import RecordMerger
 from lakewright.table.merge.policy import NOTHING_TO_MERGE, MergePolicy
 from lakewright.table.merge.winners import Flags, Places
 from lakewright.table.reader.counts import MergeCounts
@@ -47,7 +48,8 @@ class FileSliceReader:
     by column it restricts rows to those that these instants wrote to, with the values that they
     have at the end. ``keys`` (an Arrow array) restricts them to the records that they name.
     ``history`` knows renamed columns. With ``as_stored`` partition columns have the values that
-    files hold, not those of the path.
+    files hold, not those of the path. ``merger`` is the one of a custom merge mode, where this
+    process has not registered it.
     """
 
     storage: Storage
@@ -62,6 +64,7 @@ class FileSliceReader:
     history: NameHistory = field(default_factory=NameHistory)
     options: Mapping[str, str] = field(default_factory=dict)
     as_stored: bool = False
+    merger: RecordMerger | None = field(default=None, compare=False)
 
     @staticmethod
     def of(state: TableState, as_of: str | None = None) -> "FileSliceReader":
@@ -207,6 +210,7 @@ class FileSliceReader:
             window=self.changed_by,
             history=self.history,
             memory=LOG_MEMORY.read(self.options),
+            merger=self.merger,
         )
 
     @property

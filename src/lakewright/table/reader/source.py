@@ -16,6 +16,7 @@ from lakewright.model.files import BaseFile, FileSlice
 from lakewright.model.schema import COMMIT_TIME, STRING, DataType, Struct
 from lakewright.storage.port import Storage
 from lakewright.table.merge import ordering as order
+from lakewright.table.merge.merger import RecordMerger
 from lakewright.table.merge.policy import MergePolicy
 from lakewright.table.reader.counts import MergeCounts
 from lakewright.table.reader.instants import SeenInstants
@@ -38,7 +39,8 @@ class SliceSource:
     base file satisfies that is in the result as it is, the window included; ``row_filter`` sees
     to what is asked beside the window. All three may be None.
     ``history`` knows what files call their columns. ``memory`` bounds the decoded log records
-    that are kept. ``counts`` is told what came of merging, if anybody asks.
+    that are kept. ``merger`` is that of a custom merge mode, if it was brought along; else the one
+    of this process is taken. ``counts`` is told what came of merging, if anybody asks.
     """
 
     storage: Storage
@@ -53,6 +55,7 @@ class SliceSource:
     window: frozenset[str] | None
     history: NameHistory
     memory: int
+    merger: RecordMerger | None = None
     counts: MergeCounts | None = None
 
     def open_base(self, base: BaseFile) -> "NamedBase":
