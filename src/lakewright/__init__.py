@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from lakewright.model.expression.build import col, lit
     from lakewright.model.services import ServiceResult, ServiceRun
     from lakewright.model.writing import Operation, PartitionWritten, WriteResult
-    from lakewright.table.merge.merger import RecordMerger, register_merger
+    from lakewright.table.merge.merger import Merged, RecordMerger, register_merger
 
 __version__ = VERSION
 
@@ -101,6 +101,7 @@ _HOME = {
     "Operation": "model.writing",
     "PartitionWritten": "model.writing",
     "WriteResult": "model.writing",
+    "Merged": "table.merge.merger",
     "RecordMerger": "table.merge.merger",
     "register_merger": "table.merge.merger",
 }
@@ -116,6 +117,7 @@ __all__ = [  # noqa: RUF022 - the order of the guide: doors first, then nouns, t
     "BucketRule",
     "BucketRules",
     "Lake",
+    "Merged",
     "Operation",
     "PartitionWritten",
     "RecordMerger",

@@ -20,6 +20,8 @@ from lakewright.table.changes.images import change_schema
 from lakewright.table.changes.plan import plan_changes
 from lakewright.table.file_index import FileIndex
 from lakewright.table.horizon import timeline_from, window
+from lakewright.table.merge.merger import RecordMerger, custom_merger
+from lakewright.table.merge.policy import MergePolicy
 from lakewright.table.pruning import Pruner, PruneReport, Tally
 from lakewright.table.reader.instants import SeenInstants
 from lakewright.table.reader.names import name_history
@@ -176,7 +178,7 @@ class ScanPlan:
         before, after = self.report.files_asked, self.report.files_named
         if after < before:
             lines.append(f"  buckets: {after} of {before} files may hold the keys")
-        merged = [t for t in self.tasks if isinstance(t, ReadTask) and t.slice.logs]
+        merged = [t for t in self.tasks if isinstance(t, ReadTask) and t.merges]
         if merged and not self._ignores_logs:
             mode = spec.config.merge_mode
             lines.append(f"  merge: {len(merged)} of {len(self.tasks)} slices have logs, by {mode}")
@@ -226,7 +228,9 @@ def plan_scan(state: TableState, request: ScanRequest, pruner: Pruner | None = N
         )
         tasks = _tasks((part.descriptor, part.file_slices) for part in found)
     spec = _spec(state, request, table, _output(request, table, whole), condition, seen)
-    return ScanPlan(replace(spec, changed_by=changed_by), tasks, tally.report(), request)
+    merger = _merger(state, request, tasks)
+    spec = replace(spec, changed_by=changed_by, merger=merger)
+    return ScanPlan(spec, tasks, tally.report(), request)
 
 
 def result_schema(state: TableState, request: ScanRequest) -> Struct:
@@ -252,6 +256,7 @@ def _plan_changes(state: TableState, request: ScanRequest) -> ScanPlan:
     # The images of a record are bounded by the time its write took effect, archived or not.
     seen = SeenInstants.of(timeline_from(state, request.start))
     spec = _spec(state, request, table, target, condition, seen)
+    spec = replace(spec, merger=_merger(state, request, tasks))
     report = PruneReport(
         partitions=len({task.partition for task in tasks}),
         partitions_kept=len({task.partition for task in tasks}),
@@ -284,6 +289,13 @@ def _spec(
         history=name_history(state, request.as_of),
         storage=storage,
     )
+
+
+def _merger(state: TableState, request: ScanRequest, tasks: Sequence[Task]) -> RecordMerger | None:
+    """Return the merger that the tasks need; one that is missing is told before rows are read."""
+    if request.mode is ReadingMode.SNAPSHOT_READ_OPTIMIZED or not any(t.merges for t in tasks):
+        return None
+    return custom_merger(MergePolicy.of(state.config))
 
 
 def _tasks(

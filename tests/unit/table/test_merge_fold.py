@@ -165,15 +165,12 @@ def test_folding_equals_merging_one_by_one(drawn, base, event_time: bool, kind: 
     assert sorted(found, key=repr) == sorted(wanted, key=repr)
 
 
-def test_yielding_rows_fill_in_absent_columns_and_never_win() -> None:
+def test_a_late_record_fills_in_what_the_row_lacks() -> None:
     rules = policy(event_time=True, gap=Gap.NULLS)
-    folding = Folding(rules)
-    log = versions([Record("p", 1, {"a": None, "b": ABSENT})], rules)
-    base = versions([Record("p", 9, {"a": "old", "b": 7})], rules)
-    strict = FoldedBase(folding, log).meet(base.keys, base.rows, base.ordering)
-    assert strict.to_pylist() == [{"key": "p", "a": "old", "b": 7}]
-    lenient = FoldedBase(folding, log).meet(base.keys, base.rows, base.ordering, np.array([True]))
-    assert lenient.to_pylist() == [{"key": "p", "a": None, "b": 7}]
+    log = versions([Record("p", 1, {"a": "late", "b": 8})], rules)
+    base = versions([Record("p", 9, {"a": None, "b": 7})], rules)
+    met = FoldedBase(Folding(rules), log).meet(base.keys, base.rows, base.ordering)
+    assert met.to_pylist() == [{"key": "p", "a": "late", "b": 7}]
 
 
 class Adding:

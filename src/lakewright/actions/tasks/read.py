@@ -14,6 +14,7 @@ from lakewright.storage.open import cached_storage
 from lakewright.storage.port import Storage
 from lakewright.table.changes.read import change_batches
 from lakewright.table.changes.task import ChangeTask
+from lakewright.table.merge.merger import RecordMerger
 from lakewright.table.reader.instants import SeenInstants
 from lakewright.table.reader.names import NameHistory
 from lakewright.table.reader.slice_reader import FileSliceReader
@@ -26,6 +27,7 @@ class ReadSpec:
 
     ``uri`` and ``options`` open the storage; ``table_schema`` holds the table's own columns,
     ``schema`` those of the result. ``seen`` pins the scan to the timeline that was planned with.
+    ``merger`` is that of a custom merge mode.
     """
 
     uri: str
@@ -38,6 +40,7 @@ class ReadSpec:
     seen: SeenInstants
     changed_by: frozenset[str] | None = None
     history: NameHistory = field(default_factory=NameHistory)
+    merger: RecordMerger | None = field(default=None, compare=False)
     storage: Storage | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -53,6 +56,7 @@ class ReadSpec:
             self.seen,
             self.changed_by,
             self.history,
+            self.merger,
         )
         return (ReadSpec, values)
 
@@ -69,6 +73,7 @@ class ReadSpec:
             self.seen,
             history=self.history,
             options=self.options,
+            merger=self.merger,
         )
         if self.mode is ReadingMode.CDC:
             return reader
@@ -88,6 +93,11 @@ class ReadTask:
     def size(self) -> int:
         """Bytes on storage, as far as known."""
         return self.slice.size
+
+    @property
+    def merges(self) -> bool:
+        """Whether log records have to be merged, unless they are passed over."""
+        return bool(self.slice.logs)
 
     @property
     def paths(self) -> tuple[str, ...]:

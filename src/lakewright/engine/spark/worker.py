@@ -13,6 +13,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark import cloudpickle
 
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task, run_task
 from lakewright.format.arrow.schema import to_arrow_schema
@@ -35,7 +36,15 @@ FILE_BITS = Struct(
 
 def pack(value: object) -> bytes:
     """Return a value as few bytes; plans travel to every executor."""
-    return zlib.compress(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL), 1)
+    return zlib.compress(_pickled(value), 1)
+
+
+def _pickled(value: object) -> bytes:
+    if isinstance(value, Shared) and value.spec.merger is not None:
+        # The merger is the caller's own, perhaps of a notebook: its class travels with it.
+        travelling: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+        return travelling
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def unpack(data: bytes) -> object:

@@ -103,9 +103,10 @@ class ChangeRows:
     def compared(self, before: Images, after: Images) -> Iterator[pa.RecordBatch]:
         """Return the changes that lead from ``before`` to ``after``.
 
-        Rows whose version is in both did not change. Of the others, equal keys make updates, in
-        the order of the rows where a key is held more than once; without versions, only if their
-        columns differ.
+        Rows whose version is in both did not change, unless their columns differ: a late record
+        can fill in columns of a row and leave it its version. Of the others, equal keys make
+        updates, in the order of the rows where a key is held more than once; without versions,
+        only if their columns differ.
         """
         before, after = _without_common(before, after)
         old_keys, new_keys = told_apart(before.keys), told_apart(after.keys)
@@ -126,9 +127,14 @@ class ChangeRows:
 def _without_common(before: Images, after: Images) -> tuple[Images, Images]:
     if before.versions is None or after.versions is None:
         return before, after
-    stays = np.asarray(pc.is_in(before.versions, value_set=after.versions), dtype=bool)
-    stayed = np.asarray(pc.is_in(after.versions, value_set=before.versions), dtype=bool)
-    return before.where(~stays), after.where(~stayed)
+    found = pc.index_in(told_apart(after.versions), value_set=told_apart(before.versions))
+    new = np.flatnonzero(np.asarray(found.is_valid(), dtype=bool))
+    old = found.drop_null().to_numpy().astype(np.int64)
+    same = ~differing(before.take(old).rows, after.take(new).rows)
+    gone, come = np.ones(len(before), dtype=bool), np.ones(len(after), dtype=bool)
+    gone[old[same]] = False
+    come[new[same]] = False
+    return before.where(gone), after.where(come)
 
 
 def told_apart(keys: pa.Array) -> pa.Array:

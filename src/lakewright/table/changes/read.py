@@ -24,6 +24,7 @@ from lakewright.model.schema import (
 from lakewright.table.changes.images import ChangeRows, Images, gather
 from lakewright.table.changes.recorded import recorded_changes
 from lakewright.table.changes.task import ChangeKind, ChangeTask
+from lakewright.table.merge.policy import MergePolicy
 from lakewright.table.reader.keys import record_keys
 from lakewright.table.reader.slice_reader import FileSliceReader
 
@@ -63,9 +64,13 @@ def _changes(images: "SliceImages", task: ChangeTask) -> Iterator[pa.RecordBatch
 def _rewritten(
     images: "SliceImages", task: ChangeTask, make: ChangeRows
 ) -> Iterator[pa.RecordBatch]:
-    """Compare two base files, holding changed rows and the versions of all."""
-    old = _versions(images.reader_before, task.before)
-    new = _versions(images.reader_after, task.after)
+    """Compare two base files, holding changed rows and the versions of all.
+
+    Where versions do not tell whether a row changed, all rows are held.
+    """
+    doubtful = MergePolicy.of(images.reader_after.config).keeps_versions
+    old = None if doubtful else _versions(images.reader_before, task.before)
+    new = None if doubtful else _versions(images.reader_after, task.after)
     table = images.table
     yield from make.compared(
         gather((_unknown(part, new) for part in images.before(task.before)), table),

@@ -48,6 +48,11 @@ class ChangeTask:
         return self.group.partition
 
     @property
+    def merges(self) -> bool:
+        """Whether log records have to be merged."""
+        return any(s is not None and s.logs for s in (self.before, self.after))
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """The files to read, relative to the table."""
         slices = [s for s in (self.before, self.after) if s is not None]

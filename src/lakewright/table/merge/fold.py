@@ -104,28 +104,21 @@ class Folding:
         newer: Versions,
         *,
         tombstones: bool = False,
-        yielding: Flags | None = None,
     ) -> Versions:
-        """Merge two versions of the same records, row by row.
-
-        Older versions that are ``yielding`` never win, and only fill in columns that the newer
-        ones lack altogether.
-        """
+        """Merge two versions of the same records, row by row."""
         newer_wins = np.ones(len(newer), dtype=bool)
         if self.policy.event_time and newer.ordering and older.ordering:
             settled = newer.hard | older.hard
             newer_wins = settled | ~order.exceeds(older.ordering, newer.ordering)
         if tombstones:
             newer_wins &= ~older.hard
-        if yielding is not None:
-            newer_wins |= yielding
         place = np.arange(len(newer))
         both = stack([older, newer])
         chosen = both.take(np.where(newer_wins, place + len(older), place))
         pairs = np.flatnonzero(~older.deleted & ~newer.deleted)
         if self.merger is not None:
             return self._by_merger(self.merger, older, newer, chosen, pairs)
-        return self._filled(both, chosen, newer_wins, pairs, yielding)
+        return self._filled(both, chosen, newer_wins, pairs)
 
     def _filled(
         self,
@@ -133,7 +126,6 @@ class Folding:
         high: Versions,
         newer_wins: Flags,
         pairs: Places,
-        yielding: Flags | None,
     ) -> Versions:
         count = len(high)
         place = np.arange(count)
@@ -145,8 +137,6 @@ class Folding:
         for name in both.rows.schema.names:
             column = high.rows.column(name)
             gap = self._gaps(column)
-            if yielding is not None:
-                gap = gap & ~yielding
             missing = both.absent.get(name)
             if missing is not None:
                 gap = gap | missing[of_high]
@@ -240,14 +230,9 @@ class FoldedBase:
         keys: pa.Array,
         rows: pa.Table,
         ordering: order.Columns,
-        yielding: Flags | None = None,
     ) -> pa.Table:
-        """Return the rows that come out of the next base rows, as one table.
-
-        Base rows that are ``yielding`` never win, and only fill in columns that their log
-        records lack altogether.
-        """
-        found = self.meeting(keys, rows, ordering, yielding)
+        """Return the rows that come out of the next base rows, as one table."""
+        found = self.meeting(keys, rows, ordering)
         return rows if found is None else found.rows
 
     def meeting(
@@ -255,7 +240,6 @@ class FoldedBase:
         keys: pa.Array,
         rows: pa.Table,
         ordering: order.Columns,
-        yielding: Flags | None = None,
     ) -> Meeting | None:
         """Do as ``meet``, and tell the pairs too; None where the base rows stay as they are."""
         found = pc.index_in(keys, value_set=self._state.keys)
@@ -279,8 +263,7 @@ class FoldedBase:
             hard=nothing,
             ordering=tuple(column.take(picked) for column in ordering),
         )
-        weak = None if yielding is None else yielding[places]
-        merged = self._folding.merge(older, self._state.take(which), yielding=weak)
+        merged = self._folding.merge(older, self._state.take(which))
         stays = np.ones(len(keys), dtype=bool)
         stays[places] = False
         alive = merged.rows.filter(pa.array(~merged.deleted))

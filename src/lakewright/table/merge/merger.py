@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lakewright.model.errors import AlreadyExists, Unsupported
 from lakewright.model.table import MergeMode
+from lakewright.table.merge.policy import MergePolicy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +45,11 @@ _REGISTERED: dict[str, RecordMerger] = {}
 
 
 def register_merger(merger: RecordMerger, *, replace: bool = False) -> None:
-    """Make a merger known to this process; worker processes must register their own."""
+    """Make a merger known to this process.
+
+    Scans take it along to Spark's workers. Other processes, such as those that plan
+    ``format("lakewright")`` for Spark, must register their own.
+    """
     name = merger.merging_strategy
     if name in _REGISTERED and not replace:
         raise AlreadyExists(
@@ -60,6 +65,13 @@ def unregister_merger(strategy: str) -> None:
     _REGISTERED.pop(strategy, None)
 
 
+def custom_merger(policy: MergePolicy) -> RecordMerger | None:
+    """Return the merger that a policy needs; None where the policy itself says how to merge."""
+    if policy.mode is not MergeMode.CUSTOM:
+        return None
+    return merger_for(policy.strategy_id, policy.payload_class)
+
+
 def merger_for(strategy_id: str | None, payload_class: str | None) -> RecordMerger:
     """Return the registered merger of a table; ``Unsupported`` says what is missing."""
     names = [name for name in (strategy_id, payload_class) if name]
@@ -69,7 +81,7 @@ def merger_for(strategy_id: str | None, payload_class: str | None) -> RecordMerg
     raise Unsupported(
         f"the table merges its log records with merge mode {MergeMode.CUSTOM} "
         f"({', '.join(names) or 'no strategy named'}), and no merger of that name is registered.",
-        next_step="Register one with lakewright.table.merge.merger.register_merger, "
+        next_step="Register one with lakewright.register_merger, "
         'or read compacted rows only with mode="read_optimized".',
         strategy=strategy_id,
         payload_class=payload_class,

@@ -83,6 +83,11 @@ class MergePolicy:
         """Whether two full records may have to be merged column by column."""
         return self.mode is MergeMode.CUSTOM or self.gap is not Gap.NONE
 
+    @property
+    def keeps_versions(self) -> bool:
+        """Whether a row may change under a full record that loses, and keep its own version."""
+        return self.mode is MergeMode.CUSTOM or (self.event_time and self.gap is not Gap.NONE)
+
     @staticmethod
     def of(config: TableConfig) -> "MergePolicy":
         """Read the policy of a table; a partial update mode that is not known is refused."""

@@ -35,7 +35,7 @@ def deleted_by_logs(
     policy = source.policy
     if policy.mode is not MergeMode.CUSTOM and not any(_deletes(source, b) for b in logs.blocks):
         return Deleted(nothing, nothing)
-    if policy.by_column or logs.has_partial:
+    if logs.by_column:
         return Deleted(nothing, np.ones(len(keys), dtype=bool))
     contest, by_position = begin_contest(source, logs)
     winners = contest.winners

@@ -1,6 +1,7 @@
 """Slices whose log records are merged column by column: partial updates and custom mergers."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -9,10 +10,10 @@ import pyarrow.compute as pc
 from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.format.hudi.log.blocks import BlockKind
-from lakewright.model.schema import COMMIT_TIME, OPERATION, Struct
+from lakewright.model.schema import OPERATION, Struct
 from lakewright.model.table import MergeMode
 from lakewright.table.merge.fold import FoldedBase, Folding, Versions
-from lakewright.table.merge.merger import merger_for
+from lakewright.table.merge.merger import custom_merger
 from lakewright.table.merge.winners import BlockEntries, Flags
 from lakewright.table.reader.keys import key_columns, record_keys
 from lakewright.table.reader.logs import SliceLogs
@@ -20,28 +21,46 @@ from lakewright.table.reader.source import BATCH_ROWS, SliceSource
 
 
 def folded_rows(source: SliceSource, logs: SliceLogs) -> Iterator[pa.RecordBatch]:
-    """Stream the merged rows; the merged log records are held in memory, one row per key."""
+    """Stream the merged rows; the merged log records are held in memory, one row per key.
+
+    Of a window these are the rows that its records, late ones too, had a part in, as they are
+    at its end: a record alone may name some columns only, and is no row of the table.
+    """
     policy = source.policy
     custom = policy.mode is MergeMode.CUSTOM
-    merger = merger_for(policy.strategy_id, policy.payload_class) if custom else None
-    folding = Folding(policy, merger)
+    folding = Folding(policy, source.merger or custom_merger(policy))
     schema = _columns(source, everything=custom)
     state: Versions | None = None
+    named: list[pa.Array] = []
     for number, block in enumerate(logs.blocks):
         tombstones = block.kind is BlockKind.DELETE
-        state = folding.add(state, _versions(logs, number, schema), tombstones=tombstones)
+        versions = _versions(logs, number, schema)
+        state = folding.add(state, versions, tombstones=tombstones)
+        if source.window is not None and block.instant in source.window:
+            named.append(versions.keys)
     if state is None:
         return
     folded = FoldedBase(folding, state)
-    yield from _base_rows(source, folded, schema)
+    touched = pa.chunked_array(named, pa.string()).unique()
+    whole = replace(source, window=None)
+    for merged in _base_rows(source, folded, schema):
+        yield from whole.finish_table(_news(source, merged, touched))
     rest = folded.rest()
-    yield from source.finish_table(rest)
+    yield from whole.finish_table(_news(source, rest, touched))
     if source.counts is not None:
         source.counts.keys = len(state)
         source.counts.records = logs.record_count
         source.counts.deleted = folded.deleted
         source.counts.updated = folded.met - folded.deleted
         source.counts.inserted = rest.num_rows
+
+
+def _news(source: SliceSource, rows: pa.Table, touched: pa.Array) -> pa.Table:
+    """Return the merged rows that a window has: those it wrote, and those it wrote to."""
+    if source.window is None:
+        return rows
+    keys = record_keys(rows, source.config, str(source.file_slice.group))
+    return rows.filter(pc.or_(source.in_window(rows), pc.is_in(keys, value_set=touched)))
 
 
 def _columns(source: SliceSource, *, everything: bool) -> pa.Schema:
@@ -85,9 +104,7 @@ def _described(entries: BlockEntries, rows: pa.Table, absent: Mapping[str, Flags
     )
 
 
-def _base_rows(
-    source: SliceSource, folded: FoldedBase, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
+def _base_rows(source: SliceSource, folded: FoldedBase, schema: pa.Schema) -> Iterator[pa.Table]:
     base = source.file_slice.base
     if base is None:
         return
@@ -96,9 +113,4 @@ def _base_rows(
         for batch in opened.batches(schema.names, groups, BATCH_ROWS):
             keys = record_keys(batch, source.config, opened.reader.path)
             rows = pa.Table.from_batches([conform(batch, schema, opened.names.inner)])
-            old = None
-            if source.changed_by is not None:
-                news = pc.is_in(batch.column(COMMIT_TIME), value_set=source.changed_by)
-                old = ~np.asarray(news, dtype=bool)
-            merged = folded.meet(keys, rows, source.ordering(batch), old)
-            yield from source.finish_table(merged)
+            yield folded.meet(keys, rows, source.ordering(batch))

@@ -67,7 +67,11 @@ class LogColumns:
 
 
 class SliceLogs:
-    """The live blocks of a slice's logs, in merge order; a context manager that holds the files."""
+    """The live blocks of a slice's logs, in merge order; a context manager that holds the files.
+
+    ``by_column`` says that records are merged column by column. Of a window only its own blocks
+    count, unless records are merged so: then what came before it has a part in its rows.
+    """
 
     def __init__(self, source: SliceSource, columns: LogColumns) -> None:
         self._source = source
@@ -80,8 +84,13 @@ class SliceLogs:
         self._counts: dict[int, int] = {}
         self._files: dict[str, IO[bytes]] = {}
         self._stack = ExitStack()
-        found = (block for log in source.file_slice.logs for block in self._scanned(log))
-        self.blocks: tuple[LogBlock, ...] = live_blocks(found, visible=source.seen.shows)
+        found = [block for log in source.file_slice.logs for block in self._scanned(log)]
+        blocks = live_blocks(found, visible=source.seen.shows)
+        self.by_column = source.policy.by_column or any(block.is_partial for block in blocks)
+        if source.window is not None and not self.by_column:
+            # Whole rows owe nothing to what was there before them.
+            blocks = live_blocks(found, visible=source.seen.only(source.window).shows)
+        self.blocks: tuple[LogBlock, ...] = blocks
 
     def __enter__(self) -> Self:
         return self
@@ -126,11 +135,6 @@ class SliceLogs:
             size = stat.size
         # An empty log is what a writer leaves that died before its first block.
         return list(scan_blocks(self._open(log.path), size, log.path)) if size else ()
-
-    @property
-    def has_partial(self) -> bool:
-        """Whether some block holds only the columns that changed."""
-        return any(block.is_partial for block in self.blocks)
 
     @property
     def record_count(self) -> int:

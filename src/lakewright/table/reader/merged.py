@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakewright.model.files import BaseFile
 from lakewright.model.schema import COMMIT_TIME
@@ -90,16 +89,15 @@ class Meeting:
         policy = self.source.policy
         names = [] if self.by_position else list(key_columns(self.source.config))
         names += [field.split(".")[0] for field in policy.ordering if policy.event_time]
-        if self.source.changed_by is not None:
+        if self.source.window is not None:
             names.append(COMMIT_TIME)
         return tuple(dict.fromkeys(names))
 
     def of(self, batch: pa.RecordBatch, start: int) -> Flags:
         """Say which rows of a batch, whose first is row ``start`` of the file, stay."""
-        changed_by = self.source.changed_by
-        if changed_by is None:
+        if self.source.window is None:
             return self._met(batch, start)
-        news = pc.is_in(batch.column(COMMIT_TIME), value_set=changed_by)
+        news = self.source.in_window(batch)
         flags = np.asarray(news, dtype=bool)
         if self.by_position:
             return flags & self._met(batch, start, flags)

@@ -17,6 +17,7 @@ from lakewright.model.expression.bound import BoundExpression, BoundIn, BoundRef
 from lakewright.model.files import FileSlice, ReadingMode
 from lakewright.model.schema import COMMIT_TIME, META_COLUMNS, META_FIELDS, STRING, Struct
 from lakewright.storage.port import Storage
+from lakewright.table.merge.merger import RecordMerger
 from lakewright.table.merge.policy import NOTHING_TO_MERGE, MergePolicy
 from lakewright.table.merge.winners import Flags, Places
 from lakewright.table.reader.counts import MergeCounts
@@ -44,9 +45,12 @@ class FileSliceReader:
     ``schema`` holds the table's own columns as the reader sees them, which may be an evolved
     schema; ``seen`` the instants whose records count. ``target`` is what is read, all of
     ``schema`` at first. ``changed_by`` restricts records to those written by these instants: as
-    in Hudi, what others wrote has no say in who wins among them. ``keys`` (an Arrow array)
-    restricts them to the records that they name. ``history`` knows renamed columns. With
-    ``as_stored`` partition columns have the values that files hold, not those of the path.
+    in Hudi, what others wrote has no say in who wins among them. Where records are merged column
+    by column it restricts rows to those that these instants wrote to, with the values that they
+    have at the end. ``keys`` (an Arrow array) restricts them to the records that they name.
+    ``history`` knows renamed columns. With ``as_stored`` partition columns have the values that
+    files hold, not those of the path. ``merger`` is the one of a custom merge mode, where this
+    process has not registered it.
     """
 
     storage: Storage
@@ -61,6 +65,7 @@ class FileSliceReader:
     history: NameHistory = field(default_factory=NameHistory)
     options: Mapping[str, str] = field(default_factory=dict)
     as_stored: bool = False
+    merger: RecordMerger | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.seen.history is None:
@@ -167,8 +172,7 @@ class FileSliceReader:
         if not with_rows:
             columns = replace(columns, rows=())
         with SliceLogs(source, columns) as logs:
-            by_column = source.policy.by_column or logs.has_partial
-            yield None if by_column else SliceOverlay(source, logs)
+            yield None if logs.by_column else SliceOverlay(source, logs)
 
     @contextmanager
     def merged_logs(
@@ -180,14 +184,14 @@ class FileSliceReader:
         """
         source = replace(self._source(file_slice), counts=counts)
         with SliceLogs(source, _log_columns(source)) as logs:
-            by_column = source.policy.by_column or logs.has_partial
-            yield None if by_column or not logs.blocks else MergedLogs.of(source, logs)
+            yield None if logs.by_column or not logs.blocks else MergedLogs.of(source, logs)
 
     def _source(self, file_slice: FileSlice) -> SliceSource:
         whole = self.whole_schema
         condition = conjunction(self._conditions())
         named = [] if condition is None else [path[0] for path in references(condition)]
-        keep = None if condition is None else residual_filter(condition)
+        asked = conjunction(self.filters)
+        keep = None if asked is None else residual_filter(asked)
         if self.keys is not None:
             named += key_columns(self.config)
             keep = _among(self.keys, self.config, keep)
@@ -203,15 +207,16 @@ class FileSliceReader:
             storage=self.storage,
             config=self.config,
             schema=whole,
-            seen=self.seen.only(self.changed_by),
+            seen=self.seen,
             policy=MergePolicy.of(self.config) if file_slice.logs else NOTHING_TO_MERGE,
             file_slice=file_slice,
             projection=projection,
             condition=condition,
             row_filter=keep,
-            changed_by=None if self.changed_by is None else pa.array(sorted(self.changed_by)),
+            window=self.changed_by,
             history=self.history,
             memory=LOG_MEMORY.read(self.options),
+            merger=self.merger,
         )
 
     @property
@@ -230,7 +235,7 @@ def _with_logs(source: SliceSource) -> Iterator[pa.RecordBatch]:
     with SliceLogs(source, _log_columns(source)) as logs:
         if not logs.blocks:
             yield from plain_rows(source)
-        elif source.policy.by_column or logs.has_partial:
+        elif logs.by_column:
             yield from folded_rows(source, logs)
         else:
             yield from merged_rows(source, logs)

@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from types import TracebackType
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lakewright.format.arrow.nested import Rows, field_values
+from lakewright.format.arrow.nested import Column, Rows, field_values
 from lakewright.format.arrow.schema import to_arrow_type
 from lakewright.format.hudi.base_file import BaseFileReader, open_base
 from lakewright.format.hudi.config import TableConfig
 from lakewright.model.expression.bound import BoundExpression
 from lakewright.model.files import BaseFile, FileSlice
-from lakewright.model.schema import STRING, DataType, Struct
+from lakewright.model.schema import COMMIT_TIME, STRING, DataType, Struct
 from lakewright.storage.port import Storage
 from lakewright.table.merge import ordering as order
+from lakewright.table.merge.merger import RecordMerger
 from lakewright.table.merge.policy import MergePolicy
 from lakewright.table.reader.counts import MergeCounts
 from lakewright.table.reader.instants import SeenInstants
@@ -32,11 +34,13 @@ RowFilter = Callable[[pa.RecordBatch], pa.RecordBatch]
 class SliceSource:
     """One slice, and what is wanted of it.
 
-    ``schema`` is the table's, Hudi's own columns included. ``condition`` is what every row of
-    the result satisfies and ``row_filter`` the function that sees to it; both may be None.
-    ``changed_by`` holds the instants of an incremental reading, whose rows alone are of interest.
+    ``schema`` is the table's, Hudi's own columns included. ``window`` holds the instants of an
+    incremental reading, whose rows alone are of interest. ``condition`` is what every row of a
+    base file satisfies that is in the result as it is, the window included; ``row_filter`` sees
+    to what is asked beside the window. All three may be None.
     ``history`` knows what files call their columns. ``memory`` bounds the decoded log records
-    that are kept. ``counts`` is told what came of merging, if anybody asks.
+    that are kept. ``merger`` is that of a custom merge mode, if it was brought along; else the one
+    of this process is taken. ``counts`` is told what came of merging, if anybody asks.
     """
 
     storage: Storage
@@ -48,9 +52,10 @@ class SliceSource:
     projection: Projection
     condition: BoundExpression | None
     row_filter: RowFilter | None
-    changed_by: pa.Array | None
+    window: frozenset[str] | None
     history: NameHistory
     memory: int
+    merger: RecordMerger | None = None
     counts: MergeCounts | None = None
 
     def open_base(self, base: BaseFile) -> "NamedBase":
@@ -67,6 +72,8 @@ class SliceSource:
     def finish(self, rows: pa.RecordBatch, names: FileNames = SAME) -> Iterator[pa.RecordBatch]:
         """Turn rows of files (a batch) into the batch of the result, if any row is left."""
         made = self.projection.widen(rows, names.inner)
+        if self.window is not None:
+            made = made.filter(self.in_window(made))
         if self.row_filter is not None:
             made = self.row_filter(made)
         if made.num_rows:
@@ -76,6 +83,10 @@ class SliceSource:
         """Turn a table of rows of files into batches of the result."""
         for batch in rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS):
             yield from self.finish(batch, names)
+
+    def in_window(self, rows: Rows) -> Column:
+        """Mark the rows (a table or batch) that an instant of the window wrote."""
+        return pc.is_in(rows.column(COMMIT_TIME), value_set=pa.array(sorted(self.window or ())))
 
     @property
     def ordering_types(self) -> tuple[pa.DataType, ...]:
