@@ -29,6 +29,7 @@ from lakewright.actions.tasks.cluster_order import LAYOUT, SORT_COLUMNS
 from lakewright.api.arguments import text_of, texts_of
 from lakewright.api.engines import service_engine
 from lakewright.api.progress import task_watcher, watch
+from lakewright.lifecycle.letting_go import freed
 from lakewright.model.errors import Invalid, NotFound
 from lakewright.model.instant import Action, Instant, State, is_instant_time
 from lakewright.model.options import check_options
@@ -216,7 +217,8 @@ class Maintainable:
         its number; ``grace`` is a time for which files stay after they ceased to be the latest.
         """
         with self._servicing(self._cleaning(options, policy, retain, grace)) as work:
-            return schedule_cleaning(work, instant=instant, dry_run=dry_run)
+            now = work if dry_run else freed(work)
+            return schedule_cleaning(now, instant=instant, dry_run=dry_run)
 
     def clean(
         self,
@@ -231,11 +233,13 @@ class Maintainable:
         """Delete files that no reader of the retained history needs.
 
         Without a plan, what is unfinished is finished and a new one made and carried out. Files
-        of savepoints, of plans that wait and of the grace period stay.
+        of savepoints, of plans that wait and of the grace period stay; what the undo of a plan
+        held goes once its window is over.
         """
         given = {"instant": instant, "policy": policy, "retain": retain, "grace": grace}
-        with self._servicing(self._cleaning(options, policy, retain, grace)) as work:
+        with self._servicing(self._cleaning(options, policy, retain, grace)) as begun:
             waiting = _given(plan, Service.CLEANING, given)
+            work = freed(begun) if waiting is None else begun
             if waiting is None and instant is not None:
                 made = schedule_cleaning(work, instant=instant)
                 if made is None:

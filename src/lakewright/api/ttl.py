@@ -11,6 +11,7 @@ from lakewright.api.arguments import text_of
 from lakewright.api.maintaining import Options
 from lakewright.api.plans import Opened, Plannable, TablePlan, keep
 from lakewright.api.services import user_name
+from lakewright.lifecycle.letting_go import let_go
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.ttl.expiry import Effect, Verdict
 from lakewright.lifecycle.ttl.looking import effect_of, look
@@ -25,7 +26,7 @@ from lakewright.lifecycle.ttl.policies import (
     shown_order,
     table_policies,
 )
-from lakewright.lifecycle.ttl.running import TtlRun, let_go, run_ttl
+from lakewright.lifecycle.ttl.running import TtlRun, run_ttl
 from lakewright.lifecycle.ttl.statistics import gather, verify
 from lakewright.model.shown import SHOWN, Shown, first_of
 from lakewright.model.ttl import PolicyKind, TtlPolicy

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import lakewright as lw
+from lakewright.lifecycle.letting_go import let_go
 from lakewright.lifecycle.plans.records import PlanState
-from lakewright.lifecycle.ttl.running import let_go
 from lakewright.model.errors import HistoryGone, Invalid, InvalidOption, NotFound
 from lakewright.storage.open import open_storage
 from support.orphaned import age, old_table, strewn

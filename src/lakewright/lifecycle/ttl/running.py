@@ -1,32 +1,23 @@
 """Partition TTL as a service: what has expired is dropped, and plans let go what they hold."""
 
 import datetime as dt
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakewright.actions.services.duties import Done, Duty
 from lakewright.actions.services.servicing import Servicing
-from lakewright.lifecycle.drops.holding import release_ended
-from lakewright.lifecycle.plans.apply import apply_plan, check_plan, purge_overdue
+from lakewright.lifecycle.letting_go import BY_ITSELF, let_go
+from lakewright.lifecycle.plans.apply import apply_plan, check_plan
 from lakewright.lifecycle.plans.plan import Plan
-from lakewright.lifecycle.plans.records import Applied, PlanState
+from lakewright.lifecycle.plans.records import Applied
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.lifecycle.ttl.options import DAYS
 from lakewright.lifecycle.ttl.planning import plan_ttl, ttl_kind
 from lakewright.lifecycle.ttl.policies import KEYS
-from lakewright.model.errors import LakewrightError
 from lakewright.model.instant import Action, Instant, State
-from lakewright.model.logs import facts
 from lakewright.model.services import PartitionServed, Service
 from lakewright.model.shown import Shown
-from lakewright.table.renamed_logs import forget_renames, other_names
 from lakewright.timeline.view import TimelineView
-
-log = logging.getLogger(__name__)
-
-#: Who is said to have made the plans of a service.
-BY_ITSELF = "services"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,46 +46,6 @@ def run_ttl(
         return TtlRun(plan, None)
     PlanStore(work.state.storage).save(plan)
     return TtlRun(plan, apply_plan(work, ttl_kind(), plan.id, strict=strict, by=by))
-
-
-def let_go(work: Servicing, now: dt.datetime | None = None) -> tuple[str, ...]:
-    """Let go of what plans hold beyond their time: savepoints, pins, quarantine, old plans.
-
-    It is done after what counts, so nothing is raised: what failed is logged, and returned.
-    """
-    clock = now or dt.datetime.now(dt.UTC)
-    failed = []
-    for step in (_release, _purge, _expire, _forget_names):
-        try:
-            step(work, clock)
-        except LakewrightError as error:
-            log.warning("plans could not be looked after", extra=facts(why=str(error)))
-            failed.append(str(error))
-    return tuple(failed)
-
-
-def _release(work: Servicing, now: dt.datetime) -> None:
-    for ended in release_ended(work, now):
-        log.info("what held files for an undo has gone", extra=facts(plan=ended))
-
-
-def _purge(work: Servicing, now: dt.datetime) -> None:
-    for purged in purge_overdue(work, now, by=BY_ITSELF):
-        log.info("files in quarantine are purged", extra=facts(plan=purged.plan))
-
-
-def _expire(work: Servicing, now: dt.datetime) -> None:
-    for old in PlanStore(work.state.storage).expire(work.options, now):
-        log.info("an old plan is forgotten", extra=facts(plan=old))
-
-
-def _forget_names(work: Servicing, now: dt.datetime) -> None:
-    """Forget what logs were called before, once nothing that was dropped can come back."""
-    storage = work.state.storage
-    store = PlanStore(storage)
-    ended = (PlanState.PLANNED, PlanState.UNDONE)
-    if other_names(storage) and all(store.standing(id).state in ended for id in store.ids()):
-        forget_renames(storage)
 
 
 def _due(view: TimelineView, options: Mapping[str, str]) -> str | None:

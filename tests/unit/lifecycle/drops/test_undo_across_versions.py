@@ -11,7 +11,7 @@ import lakewright as lw
 from lakewright.actions.services.upgrading import upgrade
 from lakewright.api.plans import TablePlan
 from lakewright.api.table import Table
-from lakewright.lifecycle.ttl.running import let_go
+from lakewright.lifecycle.letting_go import let_go
 from lakewright.model.errors import Corrupt
 from lakewright.storage.open import open_storage
 from lakewright.table.pins import load_pins
