@@ -34,9 +34,6 @@ class PastStates:
     seed: int
     rows: Rows = field(default_factory=dict)
     past: list[tuple[Instant, Rows]] = field(default_factory=list)
-    #: Keys that were deleted by name: they are not written again, as the base files alone tell
-    #: where a key lies, and a compaction that was planned before takes such a key out of them.
-    deleted: set[str] = field(default_factory=set)
     done: Counter[str] = field(default_factory=Counter)
     trace: list[str] = field(default_factory=list)
 
@@ -116,8 +113,7 @@ class PastStates:
         assert self._read() == self.rows, self._told("the head")
 
     def _upsert_some(self) -> None:
-        keys = self.draw.sample(_KEYS, self.draw.randint(1, 3))
-        self._upsert([key for key in keys if key not in self.deleted])
+        self._upsert(self.draw.sample(_KEYS, self.draw.randint(1, 3)))
 
     def _upsert(self, keys: list[str]) -> None:
         rows = self._made(keys)
@@ -127,7 +123,6 @@ class PastStates:
 
     def _delete(self) -> None:
         key = self.draw.choice(_KEYS)
-        self.deleted.add(key)
         self._write(lambda t: t.delete([key]), {k: n for k, n in self.rows.items() if k != key})
 
     def _drop(self) -> None:

@@ -1,7 +1,7 @@
 """Looking keys up in one file slice: footer first, key column only where it may hold some."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from lakewright.format.arrow.texts import texts_of
 from lakewright.format.hudi.base_file import BaseFileReader, open_base
 from lakewright.format.hudi.base_footer import BaseFooter
 from lakewright.format.hudi.bloom import parse_bloom
+from lakewright.index.late_logs import has_late_logs
 from lakewright.model.errors import Corrupt, Unsupported
 from lakewright.model.files import BaseFile, FileSlice
 from lakewright.table.merge.winners import Flags
@@ -29,6 +30,8 @@ _WORTH_ASKING = 0.5
 _ROWS = 1 << 20
 #: The position of a key of which the base file holds several rows.
 SEVERAL = -2
+#: The position of a key that only logs hold, beside a base file without it.
+LOGGED = -3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,8 +39,8 @@ class KeysFound:
     """Keys that a slice holds: the ``row`` of the question, and the row in the base file.
 
     Where the base file holds a key that the logs deleted, ``alive`` is False. Rows that only
-    logs hold have no position (-1), those of a key that the base file holds more than once have
-    several (``SEVERAL``).
+    logs hold have no position (-1, or ``LOGGED`` where there is a base file, too), those of a key
+    that the base file holds more than once have several (``SEVERAL``).
     """
 
     row: Places
@@ -48,9 +51,10 @@ class KeysFound:
 def find_keys(pinned: PinnedTable, piece: FileSlice, keys: pa.Array) -> KeysFound:
     """Return which of the keys, each asked once, are in a slice.
 
-    As in Hudi, the base file names the keys where there is one, and logs of such a slice only
-    change what is in it. Logs are read where the base file holds some of the keys, and only as
-    far as they may delete. A slice of logs alone is read whole.
+    The base file names the keys where there is one, and logs of such a slice only change what is
+    in it. They are read where the base file holds some of the keys, and only as far as they may
+    delete. Logs of writers that knew another base file (``has_late_logs``) may hold keys of
+    their own and are read for all keys, and a slice of logs alone is read whole.
     """
     reader = FileSliceReader.of(pinned.state)
     if piece.base is None:
@@ -62,7 +66,13 @@ def find_keys(pinned: PinnedTable, piece: FileSlice, keys: pa.Array) -> KeysFoun
     if len(rows) and piece.logs:
         held = keys if len(rows) == len(keys) else keys.take(pa.array(rows))
         alive = ~reader.deleted(piece, held, positions)
-    return KeysFound(rows, positions, alive)
+    found = KeysFound(rows, positions, alive)
+    if len(rows) == len(keys) or not has_late_logs(pinned, piece):
+        return found
+    others = np.setdiff1d(np.arange(len(keys)), rows)
+    rest = keys.take(pa.array(others))
+    live = pc.is_in(rest, value_set=reader.only(rest).live_keys(replace(piece, base=None)))
+    return _joined(found, others[live.to_numpy(zero_copy_only=False)])
 
 
 def stored_keys(pinned: PinnedTable, piece: FileSlice) -> tuple[pa.Array, KeysFound]:
@@ -85,7 +95,24 @@ def stored_keys(pinned: PinnedTable, piece: FileSlice) -> tuple[pa.Array, KeysFo
     alive = np.ones(len(distinct), bool)
     if piece.logs:
         alive = ~reader.deleted(piece, distinct, positions)
-    return distinct, KeysFound(np.arange(len(distinct)), positions, alive)
+    found = KeysFound(np.arange(len(distinct)), positions, alive)
+    if not has_late_logs(pinned, piece):
+        return distinct, found
+    live = reader.live_keys(replace(piece, base=None)).unique()
+    more = live.filter(pc.invert(pc.is_in(live, value_set=distinct)))
+    rows = np.arange(len(distinct), len(distinct) + len(more))
+    return pa.concat_arrays([distinct, more]), _joined(found, rows)
+
+
+def _joined(found: KeysFound, rows: Places) -> KeysFound:
+    """Return what was found together with rows that only logs hold."""
+    if not len(rows):
+        return found
+    return KeysFound(
+        np.concatenate([found.row, rows]),
+        np.concatenate([found.position, np.full(len(rows), LOGGED, np.int64)]),
+        np.concatenate([found.alive, np.ones(len(rows), bool)]),
+    )
 
 
 def _in_base(pinned: PinnedTable, base: BaseFile, keys: pa.Array) -> tuple[Places, Places]:

@@ -54,6 +54,11 @@ class PinnedTable:
         return set()
 
     @lazy
+    def overlapped(self) -> dict[str, bool]:
+        """Of actions that made base files, whether writes began before they ended, as found."""
+        return {}
+
+    @lazy
     def clustering(self) -> Mapping[str, frozenset[str]]:
         """By partition, the file ids that an unfinished clustering is about to replace."""
         found: dict[str, frozenset[str]] = {}

@@ -1,5 +1,7 @@
 """Keys that logs deleted: no longer there, and looked up without a look at what logs hold."""
 
+import datetime as dt
+import time
 from collections.abc import Mapping
 from itertools import count
 from typing import Any
@@ -9,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import lakewright as lw
-from lakewright.index.key_lookup import find_keys, stored_keys
+from lakewright.index import late_logs
+from lakewright.index.key_lookup import LOGGED, find_keys, stored_keys
 from lakewright.index.layout import IndexLayout
 from lakewright.index.record_index import RecordIndex, Tagged
 from lakewright.storage.open import open_storage
@@ -109,6 +112,73 @@ def test_columns_that_are_filled_in_do_not_keep_a_deleted_key_alive() -> None:
     assert table.insert([{"k": "a", "p": "1", "ts": 2}], dedupe=True).inserted == 1
     table.upsert([{"k": "a", "p": "1", "ts": 3}])
     assert rows_in(table) == [("a", "1", 3)]
+
+
+def logged_key(index: str, version: int) -> lw.Table:
+    """Return a table in which only a log holds ``a``: deleted, compacted, and written meanwhile."""
+    table = new_table(index, version=version)
+    table.insert([row("a", 1), row("b", 1)])
+    table.delete(["a"])
+    table.schedule_compaction()
+    table.upsert([row("a", 2)])
+    table.compact()
+    assert rows_in(table) == [("a", "1", 2), ("b", "1", 1)]
+    return table
+
+
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
+def test_a_key_that_a_compaction_left_to_the_logs_is_found(
+    index: str, version: int, archived: bool
+) -> None:
+    table = logged_key(index, version)
+    if archived:
+        for _ in range(4):
+            table.upsert([row("b", 1)])
+        table.archive(min_commits=1, max_commits=2, options={"hoodie.clean.commits.retained": "1"})
+    assert table.insert([row("a", 3)], dedupe=True).inserted == 0
+    table.upsert([row("a", 4), row("c", 4)])
+    assert rows_in(table) == [("a", "1", 4), ("b", "1", 1), ("c", "1", 4)]
+    table.update({"ts": "ts + 1"}, where="k = 'a'")
+    assert rows_in(table) == [("a", "1", 5), ("b", "1", 1), ("c", "1", 4)]
+    table.delete(["a"])
+    table.compact()
+    assert rows_in(table) == [("b", "1", 1), ("c", "1", 4)]
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_keys_of_logs_alone_are_told_beside_those_of_the_base_file(joined: bool) -> None:
+    table = logged_key("SIMPLE", 9)
+    if joined:
+        table.upsert([row("a", 3)])
+        table.log_compact(options={"hoodie.log.compaction.blocks.threshold": "1"})
+    pinned = PinnedTable(open_state(open_storage(table.path)))
+    [piece] = pinned.files("p=1").slices
+    found = find_keys(pinned, piece, pa.array(["x", "a", "b"]))
+    assert dict(zip(found.row.tolist(), found.position.tolist(), strict=True)) == {1: LOGGED, 2: 0}
+    assert found.alive.all()
+    keys, every = stored_keys(pinned, piece)
+    told = dict(zip(keys.to_pylist(), every.position.tolist(), strict=True))
+    assert told == {"a": LOGGED, "b": 0}
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_logs_of_writers_that_knew_the_base_file_are_not_read_for_keys(
+    monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    table = new_table("SIMPLE", version=version)
+    table.insert([row("a", 1)])
+    table.upsert([row("a", 2)])
+    # Longer ago than clocks differ, which layout 1 is judged by.
+    monkeypatch.setattr(late_logs, "_CLOCKS", dt.timedelta(0))
+    table.compact()
+    time.sleep(0.01)
+    table.upsert([row("a", 3)])
+    pinned = PinnedTable(open_state(open_storage(table.path)))
+    [piece] = pinned.files("p=1").slices
+    assert piece.logs
+    assert not late_logs.has_late_logs(pinned, piece)
 
 
 def test_what_a_slice_holds_is_told_with_what_its_logs_deleted() -> None:
