@@ -29,8 +29,7 @@ def freed(work: Servicing) -> Servicing:
 
     A table that never had a plan costs one listing.
     """
-    home, plans = split(PLANS_FOLDER)
-    if plans not in work.state.storage.folders(home):
+    if PLANS_FOLDER not in work.state.storage.folders(split(PLANS_FOLDER)[0]):
         return work
     let_go(work)
     return replace(work, state=work.state.refresh())

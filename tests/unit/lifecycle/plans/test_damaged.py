@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 import lakewright as lw
 from lakewright.api.table import Table
 from lakewright.interfaces.cli.main import app
+from lakewright.lifecycle import letting_go
 from lakewright.lifecycle.plans.apply import purge_overdue
 from lakewright.lifecycle.plans.quarantine import QUARANTINE_FOLDER
 from lakewright.lifecycle.plans.records import PlanState
 from lakewright.lifecycle.plans.store import PLANS_FOLDER, PlanStore
-from lakewright.lifecycle.ttl import running
 from lakewright.model.errors import Corrupt, Unavailable
 from lakewright.storage.open import open_storage
 from lakewright.table.pins import PINS_FOLDER
@@ -80,7 +80,7 @@ def test_what_cannot_be_let_go_of_is_told_and_not_raised(
     def fails(*_: object) -> None:
         raise Unavailable("the store is away.", next_step="Wait.")
 
-    monkeypatch.setattr(running, "release_ended", fails)
+    monkeypatch.setattr(letting_go, "release_ended", fails)
     ran = table.ttl.run()
     assert ran.applied is not None
     assert ran.notes == ("the store is away. Wait.",)
