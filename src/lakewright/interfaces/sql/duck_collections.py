@@ -51,7 +51,8 @@ def _array_join(made: Call) -> Value:
 
 def _array(made: Call) -> Value:
     if not made.args:
-        raise made.refuse()
+        # As NULL, it has whatever type it meets.
+        return Value(call("list_value"), None)
     nodes, kind = alike(list(made.args), strict=made.strict)
     if kind is None:
         raise made.refuse()
