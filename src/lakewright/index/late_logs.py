@@ -52,9 +52,7 @@ def _began_before_it_ended(view: TimelineView, base: str) -> bool:
     later = [i.requested for i in view.data() if i.requested > base]
     if not later:
         return False
-    entry = next(
-        e for e in view.entries if e.instant in view.data() and e.instant.requested == base
-    )
+    entry = next(e for e in view.entries if e.instant.requested == base and _is_write(e.instant))
     file = view.storage.stat(f"{view.config.timeline_folder}/{entry.files[State.COMPLETED]}")
     if file is None or file.modified is None:
         return True
