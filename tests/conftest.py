@@ -1,5 +1,6 @@
 """Shared by every test: fixture tables, one Spark session, hypothesis profiles, the skip policy."""
 
+import gc
 import logging
 import os
 import shutil
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from fixture_tables import ABSENT, fixtures_root, unzip_table
 from skip_policy import SkipPolicy, is_strict, read_patterns
+from spark_together import scheduler
 from told import Told
 
 settings.register_profile("dev", deadline=None)
@@ -28,12 +30,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Told(), "told")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep Spark tests together, so that a run on several processes starts one JVM."""
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            if item.get_closest_marker("spark"):
-                item.add_marker(pytest.mark.xdist_group("spark"))
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over thousands of tests, which stay to the end."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let one process have all tests of Spark."""
+    return scheduler(config, log)
 
 
 @pytest.fixture(autouse=True)

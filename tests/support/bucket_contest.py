@@ -23,6 +23,7 @@ from lakewright.api.table import Table
 from lakewright.model.errors import Conflict, Invalid
 from lakewright.storage.open import open_storage
 from support.faulty_storage import Fault, FaultyStorage
+from support.warm import command
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("tag", pa.string())])
 PARTITIONS = ("a", "b", "c", "d,e")
@@ -35,7 +36,7 @@ def start(*arguments: object) -> "subprocess.Popen[str]":
     here = Path(__file__)
     paths = [str(here.parents[1]), os.environ.get("PYTHONPATH", "")]
     return subprocess.Popen(
-        [sys.executable, str(here), *map(str, arguments)],
+        [*command(here), *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -1,13 +1,10 @@
-"""Use the Spark executor over Spark Connect and print what came; run as a script."""
+"""The Spark executor over Spark Connect, in a session of another zone than UTC."""
 
-import json
 import os
-import sys
-import warnings
+from typing import Any
 
 import pyarrow as pa
 from pyspark import cloudpickle
-from pyspark.sql import SparkSession
 
 from lakewright.actions.executor import Spread
 from lakewright.engine.spark.executor import SparkExecutor
@@ -16,23 +13,9 @@ from lakewright.model.errors import Invalid
 from support import spark_tasks
 
 
-def main() -> None:
-    warnings.simplefilter("ignore")
-    builder = SparkSession.builder.remote("local[2]")
-    for key, value in {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.sql.session.timeZone": "America/New_York",
-    }.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+def found(spark: Any) -> dict[str, object]:
+    """What its ways to run tasks give."""
     cloudpickle.register_pickle_by_value(spark_tasks)
-    print(json.dumps(found(spark)))  # noqa: T201
-    spark.stop()
-
-
-def found(spark: SparkSession) -> dict[str, object]:
     small = spark.range(0, 10, 1, 3).selectExpr("id", "timestamp'2020-01-02 03:04:05' as at")
     rows = SparkExecutor(spark).few(small, 1 << 20)
     counted = SparkExecutor(spark).few(small.mapInArrow(lambda b: b, small.schema), 1 << 20)
@@ -72,7 +55,3 @@ def found(spark: SparkSession) -> dict[str, object]:
         "refused": refused,
         "groups": groups,
     }
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,16 +1,7 @@
-"""Write over Spark Connect and print what came of it; run as a script.
+"""Writes and streams over Spark Connect, in a session that tries failed tasks again."""
 
-Argument: an empty folder. Tasks that fail are tried again here, which the session of the other
-tests does not do.
-"""
-
-import json
-import sys
-import warnings
 from pathlib import Path
 from typing import Any
-
-from pyspark.sql import SparkSession
 
 import lakewright as lw
 from support.failing_rows import failing
@@ -34,17 +25,9 @@ def stream(reader: Any, writer: Any, checkpoint: Path) -> None:
     assert query.trigger(availableNow=True).start().awaitTermination(600)
 
 
-def main(folder: Path) -> None:
-    warnings.simplefilter("ignore")
-    builder = SparkSession.builder.remote("local[2,3]")
-    for key, value in {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
-    }.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+def found(spark: Any, place: str) -> dict[str, Any]:
+    """What tables in an empty folder hold after each way to write."""
+    folder = Path(place)
 
     def table(name: str, **details: Any) -> lw.Table:
         return lw.create_table(folder / name, schema=SCHEMA, key="id", order_by="n", **details)
@@ -55,7 +38,7 @@ def main(folder: Path) -> None:
     source = table("source")
     failed = failing(frame(("a", 1), ("b", 1)).repartition(2), 0, times=1, folder=folder / "tries")
     failed.write.format("lakewright").mode("append").save(source.path)
-    found = {"append": told(source)}
+    came = {"append": told(source)}
 
     buckets = table("buckets", buckets=2, type="MERGE_ON_READ")
     follow = spark.readStream.format("lakewright").load(source.path)
@@ -67,16 +50,11 @@ def main(folder: Path) -> None:
     newer = frame(("b", 2), ("c", 2)).write.format("lakewright").mode("append")
     newer.option("operation", "upsert").save(source.path)
     stream(follow, upsert, folder / "first")
-    found["sink"] = told(buckets)
+    came["sink"] = told(buckets)
 
     copy = table("copy")
     write = copy.stream_writer(checkpoint=str(folder / "second"))
     for _ in range(2):
         stream(follow, lambda writer: writer.foreachBatch(write), folder / "second")
-    found["foreachBatch"] = told(copy)
-    print(json.dumps(found))  # noqa: T201
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    came["foreachBatch"] = told(copy)
+    return came

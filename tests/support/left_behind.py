@@ -1,5 +1,6 @@
 """What writes left behind in a table that nothing names."""
 
+import time
 from pathlib import Path
 
 import lakewright as lw
@@ -24,3 +25,13 @@ def left_behind(table: lw.Table) -> list[str]:
         elif not path.startswith(".hoodie") and not file.name.startswith(".hoodie_partition"):
             left += [] if path in named else [path]
     return left
+
+
+def nothing_left(table: lw.Table, seconds: float = 60) -> bool:
+    """Say whether nothing is left behind once tasks that outlive a failed job have ended."""
+    end = time.monotonic() + seconds
+    while left_behind(table):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True

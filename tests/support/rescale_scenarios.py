@@ -14,6 +14,7 @@ from lakewright.api.table import Table
 from lakewright.storage.port import Storage
 from support.deaths import die_before_calls
 from support.rescaling import made_table, rescaled, rows, rules, table_of, undone
+from support.warm import command
 
 #: The first rescale of a plain table, one more, and the undo in both ways.
 VERBS = ("first", "again", "roll_back", "move_back")
@@ -43,7 +44,7 @@ def run(folder: Path, verb: str, step: int) -> int:
     """Run this script; return in how many copies of the template the process died."""
     here = Path(__file__)
     done = subprocess.run(
-        [sys.executable, str(here), str(folder), verb, str(step)],
+        [*command(here), str(folder), verb, str(step)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(here.parents[1]), *sys.path])},
         capture_output=True,
         text=True,

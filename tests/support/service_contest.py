@@ -22,13 +22,14 @@ from lakewright.model.errors import Conflict
 from lakewright.storage.open import open_storage
 from support.deaths import Mortal
 from support.service_scenarios import EAGER, carry_out, schedule
+from support.warm import command
 
 
 def start(*arguments: object) -> "subprocess.Popen[str]":
     """Run this script, with pipes to all its ends."""
     here = Path(__file__)
     return subprocess.Popen(
-        [sys.executable, str(here), *map(str, arguments)],
+        [*command(here), *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(here.parents[1])},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

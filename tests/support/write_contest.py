@@ -22,6 +22,7 @@ import pyarrow as pa
 import lakewright as lw
 from lakewright.model.errors import CommitStateUnknown, Conflict, HistoryGone
 from lakewright.model.instant import Action
+from support.warm import command
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("tag", pa.string())])
 SHARED = [f"shared{number}" for number in range(8)]
@@ -84,7 +85,7 @@ def processes(
     journals = [into / f"journal{number}" for number in range(count)]
     writers = [
         subprocess.Popen(
-            [sys.executable, __file__, journal, uris, settings, f"w{number}", str(seconds)],
+            [*command(__file__), journal, uris, settings, f"w{number}", str(seconds)],
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -2,12 +2,12 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from lakewright.api.table import Table
 from support.deaths import die_before_calls
 from support.service_scenarios import act
+from support.warm import command
 
 
 def run(folder: Path, verb: str, step: int) -> int:
@@ -15,7 +15,7 @@ def run(folder: Path, verb: str, step: int) -> int:
     here = Path(__file__)
     paths = filter(None, (str(here.parents[1]), os.environ.get("PYTHONPATH")))
     done = subprocess.run(
-        [sys.executable, str(here), str(folder), verb, str(step)],
+        [*command(here), str(folder), verb, str(step)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,

@@ -1,11 +1,13 @@
 """One error tree: the docstring draws it, every code is its own, facts survive a process border."""
 
+import ast
 import importlib
 import inspect
 import pickle
 import pkgutil
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +62,27 @@ def test_a_retry_answer_is_inherited_or_given_on_purpose() -> None:
         "SnapshotGone",
         "Unavailable",
     }
+
+
+def made_without_a_next_step(source: str) -> Iterator[tuple[int, str]]:
+    """Where errors are made that tell nobody what to do; damaged bytes tell where they lie."""
+    names = {kind.__name__ for kind in KINDS} - {"Corrupt", "LakewrightError"}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+            given = {keyword.arg for keyword in node.keywords}
+            if not given & {"next_step", None}:  # None is **more, which may hold it
+                yield node.lineno, node.func.id
+
+
+def test_every_error_says_what_to_do_next() -> None:
+    root = Path(lakewright.model.__path__[0]).parent
+    silent = [
+        f"{path.relative_to(root)}:{line} {name}"
+        for path in sorted(root.rglob("*.py"))
+        for line, name in made_without_a_next_step(path.read_text())
+    ]
+    assert not silent
+    assert list(made_without_a_next_step('raise Invalid("It broke.")')) == [(1, "Invalid")]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
