@@ -59,6 +59,7 @@ def _missing(field: pa.Field, count: int, path: Path) -> pa.Array:
     if not field.nullable:
         raise Invalid(
             f"column {'.'.join(path)} is absent from the rows and may not be null.",
+            next_step="Add it to the rows.",
             column=".".join(path),
         )
     return pa.nulls(count, field.type)

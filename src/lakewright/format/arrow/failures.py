@@ -14,7 +14,12 @@ def arrow_failures(path: str, offset: int = 0) -> Iterator[None]:
     try:
         yield
     except pa.ArrowNotImplementedError as cause:
-        raise Unsupported(f"{path} cannot be read: {cause}.", path=path, offset=offset) from cause
+        raise Unsupported(
+            f"{path} cannot be read: {cause}.",
+            next_step="Read it with software that knows how it was written, and write it anew.",
+            path=path,
+            offset=offset,
+        ) from cause
     except pa.ArrowMemoryError as cause:
         raise Unsupported(
             f"{path} asks for more memory than there is: {cause}.",
@@ -26,6 +31,10 @@ def arrow_failures(path: str, offset: int = 0) -> Iterator[None]:
         raise Corrupt(f"{path} is damaged: {cause}.", path=path, offset=offset) from cause
     except OSError as cause:
         if cause.errno is not None:
-            raise Unavailable(f"{path} could not be read: {cause}.", path=path) from cause
+            raise Unavailable(
+                f"{path} could not be read: {cause}.",
+                next_step="Try again; where that does not help, look at the storage.",
+                path=path,
+            ) from cause
         # Arrow reports a bad footer or page as an OSError without a number.
         raise Corrupt(f"{path} is damaged: {cause}.", path=path, offset=offset) from cause

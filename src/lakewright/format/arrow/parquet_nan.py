@@ -6,18 +6,16 @@ small: rows would be missing. As parquet-mr does, a chunk that holds a NaN tells
 it tells of nulls stays, and so do the bounds of all other chunks.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import IO, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewright.format.arrow.thrift_compact import (
-    LIST,
     STRUCT,
     Fields,
     join,
-    join_list,
     split,
     split_list,
     unpacked,
@@ -48,7 +46,7 @@ def columns_with_nan(rows: pa.Table) -> frozenset[int]:
     found: set[int] = set()
     number = 0
     for field, column in zip(rows.schema, rows.columns, strict=True):
-        leaves = _count(field.type)
+        leaves = leaf_count(field.type)
         if _floats(field.type):
             for chunk in column.chunks:
                 for place, leaf in enumerate(_leaves(chunk)):
@@ -56,15 +54,6 @@ def columns_with_nan(rows: pa.Table) -> frozenset[int]:
                         found.add(number + place)
         number += leaves
     return frozenset(found)
-
-
-def unbounded(footer: bytes, groups: Sequence[Collection[int]]) -> bytes:
-    """Return a footer without the bounds of some columns, given for each row group."""
-    file = split(footer)
-    raws = split_list(file[_GROUPS][1])[1]
-    made = [_unbounded_group(raw, columns) for raw, columns in zip(raws, groups, strict=True)]
-    file[_GROUPS] = LIST, join_list(STRUCT, made)
-    return join(file)
 
 
 def without_bounds(chunk: Fields) -> Fields:
@@ -88,57 +77,6 @@ def floating_columns(file: Fields) -> frozenset[int]:
     )
 
 
-class FooterSink:
-    """Passes a parquet file on as it is written; the footer waits until it is mended."""
-
-    closed = False
-    mode = "wb"
-
-    def __init__(self, sink: IO[bytes]) -> None:
-        self._sink = sink
-        self._held: list[bytes] | None = None
-
-    def write(self, data: bytes) -> int:
-        """Take the next bytes."""
-        if self._held is None:
-            self._sink.write(data)
-        else:
-            self._held.append(bytes(data))
-        return len(data)
-
-    def flush(self) -> None:
-        """Do nothing: the sink is flushed by whoever opened it."""
-
-    def close(self) -> None:
-        """Do nothing: the sink is closed by whoever opened it."""
-
-    def hold(self) -> None:
-        """Keep what comes from here on: the end of the file."""
-        self._held = []
-
-    def finish(self, groups: Sequence[Collection[int]]) -> None:
-        """Pass the end of the file on, without the bounds of some columns of each row group."""
-        tail = b"".join(self._held or ())
-        self._held = None
-        start = len(tail) - 8 - int.from_bytes(tail[-8:-4], "little")
-        self._sink.write(tail[:start])
-        footer = unbounded(tail[start:-8], groups)
-        self._sink.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
-
-
-def _unbounded_group(raw: bytes, columns: Collection[int]) -> bytes:
-    if not columns:
-        return raw
-    group = split(raw)
-    chunks = split_list(group[_COLUMNS][1])[1]
-    made = [
-        join(without_bounds(split(chunk))) if number in columns else chunk
-        for number, chunk in enumerate(chunks)
-    ]
-    group[_COLUMNS] = LIST, join_list(STRUCT, made)
-    return join(group)
-
-
 def _children(kind: pa.DataType) -> list[pa.DataType]:
     if pa.types.is_dictionary(kind) or not pa.types.is_nested(kind):
         return []
@@ -147,8 +85,9 @@ def _children(kind: pa.DataType) -> list[pa.DataType]:
     return [kind.field(i).type for i in range(kind.num_fields)]
 
 
-def _count(kind: pa.DataType) -> int:
-    return sum(_count(child) for child in _children(kind)) if pa.types.is_nested(kind) else 1
+def leaf_count(kind: pa.DataType) -> int:
+    """Return how many parquet columns hold a field of this type."""
+    return sum(leaf_count(child) for child in _children(kind)) if pa.types.is_nested(kind) else 1
 
 
 def _floats(kind: pa.DataType) -> bool:

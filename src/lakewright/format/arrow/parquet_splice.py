@@ -6,10 +6,23 @@ of floating-point columns by a writer that may have passed over NaN.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+from lakewright.format.arrow.parquet_footer import (
+    MAGIC,
+    MOST_ORDINALS,
+    SUMMED,
+    ChunkField,
+    ColumnField,
+    FileField,
+    GroupField,
+    add,
+    extent,
+    footer_parts,
+    move,
+)
 from lakewright.format.arrow.parquet_nan import KNOWS_NAN, floating_columns, without_bounds
 from lakewright.format.arrow.parquet_one_value import one_value_chunk
 from lakewright.format.arrow.thrift_compact import (
@@ -25,8 +38,6 @@ from lakewright.format.arrow.thrift_compact import (
     binary,
     join,
     join_list,
-    length_of,
-    list_start,
     packed,
     split,
     split_list,
@@ -36,53 +47,25 @@ from lakewright.format.arrow.thrift_compact import (
 from lakewright.model.errors import Corrupt
 from lakewright.model.lazy import lazy
 
-_MAGIC = b"PAR1"
 _PIECE = 8 << 20
 _KERNEL_PIECE = 1 << 30
 _PAGE = 4096
 #: Column chunks of less than this are not worth the room that aligning them takes.
 _ALIGNED = 1 << 20
-_MOST_ORDINALS = 1 << 15
 _MOST_ROWS = 1 << 31
 _OPTIONAL = 1
 _BYTE_ARRAY = 6
 
-
 #: What a footer that cannot be true leads to.
 _BROKEN = (IndexError, KeyError, ValueError, Forged)
 
-
-class _FileField:
-    """Numbers of the fields of a file's description."""
-
-    SCHEMA, ROWS, GROUPS, VALUES, CREATED_BY, ORDERS, ENCRYPTION = 2, 3, 4, 5, 6, 7, 8
-
-
-class _Group:
-    COLUMNS, BYTES, ROWS, OFFSET, COMPRESSED, ORDINAL = 1, 2, 3, 5, 6, 7
-
-
-class _Chunk:
-    FILE, OFFSET, META, CRYPTO = 1, 2, 3, 8
-    OFFSET_INDEX, OFFSET_INDEX_SIZE, COLUMN_INDEX, COLUMN_INDEX_SIZE = 4, 5, 6, 7
-
-
 #: Where a chunk names its page indexes.
 _INDEXES = (
-    _Chunk.OFFSET_INDEX,
-    _Chunk.OFFSET_INDEX_SIZE,
-    _Chunk.COLUMN_INDEX,
-    _Chunk.COLUMN_INDEX_SIZE,
+    ChunkField.OFFSET_INDEX,
+    ChunkField.OFFSET_INDEX_SIZE,
+    ChunkField.COLUMN_INDEX,
+    ChunkField.COLUMN_INDEX_SIZE,
 )
-
-
-class _Column:
-    PATH, UNCOMPRESSED, COMPRESSED, PAGES, INDEX_PAGE, DICTIONARY = 3, 6, 7, 9, 10, 11
-    BLOOM, BLOOM_SIZE = 14, 15
-
-
-#: Sizes of a column chunk, and the fields of a row group that sum them.
-_SUMMED = {_Column.UNCOMPRESSED: _Group.BYTES, _Column.COMPRESSED: _Group.COMPRESSED}
 
 
 @dataclass(frozen=True)
@@ -124,12 +107,12 @@ def why_apart(sources: Sequence[SpliceSource], replaced: OneValue | None) -> str
     """
     try:
         files = [source.fields for source in sources]
-        if any(_FileField.ENCRYPTION in file for file in files):
+        if any(FileField.ENCRYPTION in file for file in files):
             return "a file is encrypted"
         shapes = {_shape(file) for file in files}
         if len(shapes) > 1:
             return "the files differ in their columns"
-        if len({file.get(_FileField.ORDERS) for file in files}) > 1:
+        if len({file.get(FileField.ORDERS) for file in files}) > 1:
             return "the files order values differently"
         if replaced is not None and not _is_plain_text(files[0], replaced.column):
             return f"{replaced.column} is no plain column of text"
@@ -189,85 +172,63 @@ class _Splice:
     def add(self, source: SpliceSource) -> None:
         file = source.fields
         if not self.at:
-            self._write(_MAGIC)
+            self._write(MAGIC)
             self.first = file
-        self.creators.add(_text(file.get(_FileField.CREATED_BY)))
-        self.rows += unpacked(file[_FileField.ROWS][1])
+        self.creators.add(_text(file.get(FileField.CREATED_BY)))
+        self.rows += unpacked(file[FileField.ROWS][1])
         with source.open() as opened:
-            for raw in split_list(file[_FileField.GROUPS][1])[1]:
+            for raw in split_list(file[FileField.GROUPS][1])[1]:
                 self._group(split(raw), source, opened)
 
     def finish(self, values: Mapping[str, bytes]) -> int:
         for one in self.indexes:
-            one.chunk[_Chunk.COLUMN_INDEX] = I64, packed(self.at)
-            one.chunk[_Chunk.COLUMN_INDEX_SIZE] = I32, packed(len(one.column))
+            one.chunk[ChunkField.COLUMN_INDEX] = I64, packed(self.at)
+            one.chunk[ChunkField.COLUMN_INDEX_SIZE] = I32, packed(len(one.column))
             self._write(one.column)
         for one in self.indexes:
             moved = _moved_pages(one.offsets, one.moved)
-            one.chunk[_Chunk.OFFSET_INDEX] = I64, packed(self.at)
-            one.chunk[_Chunk.OFFSET_INDEX_SIZE] = I32, packed(len(moved))
+            one.chunk[ChunkField.OFFSET_INDEX] = I64, packed(self.at)
+            one.chunk[ChunkField.OFFSET_INDEX_SIZE] = I32, packed(len(moved))
             self._write(moved)
-        size = 0
-        for part in self._footer(values):
+        for part in footer_parts(self._file(), values):
             self._write(part)
-            size += len(part)
-        self._write(size.to_bytes(4, "little") + _MAGIC)
         return self.rows
-
-    def _footer(self, values: Mapping[str, bytes]) -> Iterator[bytes]:
-        """Stream the footer; key-values may be large, and are not copied together."""
-        file = self._file()
-        before = join({number: raw for number, raw in file.items() if number < _FileField.VALUES})
-        yield before[:-1]
-        yield bytes([(_FileField.VALUES - _FileField.GROUPS) << 4 | LIST])
-        yield list_start(STRUCT, len(values))
-        for key, value in values.items():
-            yield join({1: (BINARY, binary(key.encode()))})[:-1]
-            yield bytes([1 << 4 | BINARY]) + length_of(value)
-            yield value
-            yield b"\0"
-        after = {
-            number - _FileField.VALUES: raw
-            for number, raw in file.items()
-            if number > _FileField.VALUES
-        }
-        yield join(after)
 
     def _file(self) -> Fields:
         groups = []
         for group, chunks in self.groups:
-            group[_Group.COLUMNS] = LIST, join_list(STRUCT, [join(chunk) for chunk in chunks])
+            group[GroupField.COLUMNS] = LIST, join_list(STRUCT, [join(chunk) for chunk in chunks])
             groups.append(join(group))
         file = dict(self.first)
-        file[_FileField.ROWS] = I64, packed(self.rows)
-        file[_FileField.GROUPS] = LIST, join_list(STRUCT, groups)
+        file[FileField.ROWS] = I64, packed(self.rows)
+        file[FileField.GROUPS] = LIST, join_list(STRUCT, groups)
         if len(self.creators) > 1:
             # What readers conclude from the name of one writer must not be concluded of another's.
-            file[_FileField.CREATED_BY] = BINARY, binary(b"lakewright (spliced)")
+            file[FileField.CREATED_BY] = BINARY, binary(b"lakewright (spliced)")
         return file
 
     def _group(self, group: Fields, source: SpliceSource, opened: IO[bytes]) -> None:
-        rows = unpacked(group[_Group.ROWS][1])
+        rows = unpacked(group[GroupField.ROWS][1])
         if not 0 <= rows < _MOST_ROWS:
             raise Forged(f"a row group claims {rows} rows")
         copied: list[Fields] = []
         run = _Run()
-        for number, raw in enumerate(split_list(group[_Group.COLUMNS][1])[1]):
+        for number, raw in enumerate(split_list(group[GroupField.COLUMNS][1])[1]):
             chunk = split(raw)
-            if _Chunk.FILE in chunk or _Chunk.CRYPTO in chunk:
+            if ChunkField.FILE in chunk or ChunkField.CRYPTO in chunk:
                 raise Forged("a column lies elsewhere, or is encrypted")
             if number in source.doubtful:
                 chunk = _without_indexes(without_bounds(chunk))
-            meta = split(chunk[_Chunk.META][1])
+            meta = split(chunk[ChunkField.META][1])
             if self.replaced is not None and _column_path(meta) == [self.replaced.column.encode()]:
                 self._copy(run, source, opened)
                 run = _Run()
                 made, new = self._made(self.replaced, rows, indexed=_has_indexes(chunk))
-                for size_of, summed in _SUMMED.items():
-                    _add(group, summed, unpacked(new[size_of][1]) - unpacked(meta[size_of][1]))
+                for size_of, summed in SUMMED.items():
+                    add(group, summed, unpacked(new[size_of][1]) - unpacked(meta[size_of][1]))
                 copied.append(made)
                 continue
-            start, size = _extent(meta)
+            start, size = extent(meta)
             if start < 0 or size < 0 or start + size > source.size - len(source.footer) - 8:
                 raise Forged("a column reaches past the end")
             if run.chunks and run.end != start:
@@ -276,12 +237,12 @@ class _Splice:
             run.add(chunk, meta, start, size)
             copied.append(chunk)
         self._copy(run, source, opened)
-        if _Group.OFFSET in group and copied:
-            begin, _ = _extent(split(copied[0][_Chunk.META][1]))
-            group[_Group.OFFSET] = I64, packed(begin)
-        group.pop(_Group.ORDINAL, None)
-        if len(self.groups) < _MOST_ORDINALS:
-            group[_Group.ORDINAL] = I16, packed(len(self.groups))
+        if GroupField.OFFSET in group and copied:
+            begin, _ = extent(split(copied[0][ChunkField.META][1]))
+            group[GroupField.OFFSET] = I64, packed(begin)
+        group.pop(GroupField.ORDINAL, None)
+        if len(self.groups) < MOST_ORDINALS:
+            group[GroupField.ORDINAL] = I16, packed(len(self.groups))
         self.groups.append((group, copied))
 
     def _copy(self, run: "_Run", source: SpliceSource, opened: IO[bytes]) -> None:
@@ -299,17 +260,10 @@ class _Splice:
 
     def _shift(self, chunk: Fields, meta: Fields, moved: int, opened: IO[bytes]) -> None:
         """Change the places that the description of a column chunk names."""
-        for number in (_Column.PAGES, _Column.INDEX_PAGE, _Column.DICTIONARY):
-            if number in meta and unpacked(meta[number][1]) > 0:
-                _add(meta, number, moved)
-        meta.pop(_Column.BLOOM, None)
-        meta.pop(_Column.BLOOM_SIZE, None)
-        chunk[_Chunk.META] = STRUCT, join(meta)
-        if _Chunk.OFFSET in chunk and unpacked(chunk[_Chunk.OFFSET][1]) > 0:
-            _add(chunk, _Chunk.OFFSET, moved)
+        move(chunk, meta, moved)
         if _has_indexes(chunk):
-            column = _blob(chunk, _Chunk.COLUMN_INDEX, _Chunk.COLUMN_INDEX_SIZE, opened)
-            offsets = _blob(chunk, _Chunk.OFFSET_INDEX, _Chunk.OFFSET_INDEX_SIZE, opened)
+            column = _blob(chunk, ChunkField.COLUMN_INDEX, ChunkField.COLUMN_INDEX_SIZE, opened)
+            offsets = _blob(chunk, ChunkField.OFFSET_INDEX, ChunkField.OFFSET_INDEX_SIZE, opened)
             self.indexes.append(_Indexes(chunk, column, offsets, moved))
         for number in _INDEXES:
             chunk.pop(number, None)
@@ -319,9 +273,9 @@ class _Splice:
         optional = _is_optional(self.first, replaced.column)
         made = one_value_chunk(replaced.column, replaced.value, rows, optional=optional)
         meta, moved = made.meta, self.at
-        for number in (_Column.PAGES, _Column.DICTIONARY):
-            _add(meta, number, moved)
-        chunk: Fields = {_Chunk.OFFSET: (I64, packed(0)), _Chunk.META: (STRUCT, join(meta))}
+        for number in (ColumnField.PAGES, ColumnField.DICTIONARY):
+            add(meta, number, moved)
+        chunk: Fields = {ChunkField.OFFSET: (I64, packed(0)), ChunkField.META: (STRUCT, join(meta))}
         if indexed:
             self.indexes.append(_Indexes(chunk, made.column_index, made.offset_index, moved))
         self._write(made.pages)
@@ -397,37 +351,22 @@ def _moved_pages(offsets: bytes, moved: int) -> bytes:
     shifted = []
     for raw in pages:
         page = split(raw)
-        _add(page, 1, moved)
+        add(page, 1, moved)
         shifted.append(join(page))
     index[1] = LIST, join_list(kind, shifted)
     return join(index)
 
 
 def _has_indexes(chunk: Fields) -> bool:
-    return _Chunk.COLUMN_INDEX in chunk and _Chunk.OFFSET_INDEX in chunk
+    return ChunkField.COLUMN_INDEX in chunk and ChunkField.OFFSET_INDEX in chunk
 
 
 def _without_indexes(chunk: Fields) -> Fields:
     return {number: raw for number, raw in chunk.items() if number not in _INDEXES}
 
 
-def _add(fields: Fields, number: int, change: int) -> None:
-    if number in fields:
-        kind, raw = fields[number]
-        fields[number] = kind, packed(unpacked(raw) + change)
-
-
-def _extent(meta: Fields) -> tuple[int, int]:
-    """Return where a column chunk begins, and its size."""
-    start = unpacked(meta[_Column.PAGES][1])
-    if _Column.DICTIONARY in meta:
-        dictionary = unpacked(meta[_Column.DICTIONARY][1])
-        start = min(start, dictionary) if dictionary > 0 else start
-    return start, unpacked(meta[_Column.COMPRESSED][1])
-
-
 def _column_path(meta: Fields) -> list[bytes]:
-    return [text_bytes(raw) for raw in split_list(meta[_Column.PATH][1])[1]]
+    return [text_bytes(raw) for raw in split_list(meta[ColumnField.PATH][1])[1]]
 
 
 def _text(raw: Raw | None) -> bytes:
@@ -436,12 +375,12 @@ def _text(raw: Raw | None) -> bytes:
 
 def _shape(file: Fields) -> tuple[bytes, ...]:
     """Return what makes the columns of two files differ; the name of the root does not."""
-    root, *columns = split_list(file[_FileField.SCHEMA][1])[1]
+    root, *columns = split_list(file[FileField.SCHEMA][1])[1]
     return join({n: value for n, value in split(root).items() if n != 4}), *columns
 
 
 def _element(file: Fields, column: str) -> Fields | None:
-    for raw in split_list(file[_FileField.SCHEMA][1])[1][1:]:
+    for raw in split_list(file[FileField.SCHEMA][1])[1][1:]:
         element = split(raw)
         if 4 in element and text_bytes(element[4][1]) == column.encode():
             return element

@@ -137,7 +137,11 @@ def _from_field(field: pa.Field, path: str, depth: int) -> Field:
 
 def _from_type(kind: pa.DataType, path: str, depth: int) -> DataType:
     if depth > MAX_DEPTH:
-        raise Unsupported(f"column {path} is nested deeper than {MAX_DEPTH} levels.", column=path)
+        raise Unsupported(
+            f"column {path} is nested deeper than {MAX_DEPTH} levels.",
+            next_step="Flatten it.",
+            column=path,
+        )
     nested = _from_nested(kind, path, depth)
     if nested is not None:
         return nested

@@ -54,7 +54,10 @@ class Texts(Generic[U]):
 def texts_of(array: pa.Array) -> Texts[np.uint8]:
     """Return the UTF-8 bytes of a string column without copying them; nulls are refused."""
     if array.null_count:
-        raise Invalid(f"{array.null_count} of {len(array)} keys are null.")
+        raise Invalid(
+            f"{array.null_count} of {len(array)} keys are null.",
+            next_step="Leave them out, or give them values.",
+        )
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_string(array.type) or pa.types.is_binary(array.type):

@@ -75,7 +75,10 @@ def _rows(table: pa.Table, schema_text: str) -> _Encoded:
 def _column(table: pa.Table, field: pa.Field) -> pa.Array:
     if field.name not in table.schema.names:
         if not field.nullable:
-            raise Invalid(f"column {field.name!r} is missing and may not be null.")
+            raise Invalid(
+                f"column {field.name!r} is missing and may not be null.",
+                next_step="Add it to the rows.",
+            )
         return pa.nulls(table.num_rows, field.type)
     array = table.column(field.name).combine_chunks()
     return array if array.type == field.type else array.cast(field.type)
@@ -85,12 +88,18 @@ def _encoded(array: pa.Array, node: AvroNode, name: str) -> _Encoded:
     if isinstance(node, AvroUnion):
         return _union(array, node, name)
     if array.null_count:
-        raise Invalid(f"column {name!r} holds nulls and may not be null.")
+        raise Invalid(
+            f"column {name!r} holds nulls and may not be null.",
+            next_step="Fill them in, or leave those rows out.",
+        )
     match node:
         case AvroEnum():
             numbers = pc.index_in(array, pa.array(node.symbols, pa.string()))
             if numbers.null_count:
-                raise Invalid(f"a value is none of the symbols {', '.join(node.symbols)}.")
+                raise Invalid(
+                    f"a value is none of the symbols {', '.join(node.symbols)}.",
+                    next_step="Give one of them.",
+                )
             return _varints(numbers.to_numpy().astype(np.int64))
         case AvroPrimitive() | AvroFixed():
             return _leaf(array, node)
@@ -175,7 +184,10 @@ def _decimals(array: pa.Array, size: int | None) -> _Encoded:
     big = raw[:, ::-1]
     if size is not None:
         if count and int(least.max()) > size:
-            raise Invalid(f"a decimal needs {int(least.max())} bytes; the schema gives it {size}.")
+            raise Invalid(
+                f"a decimal needs {int(least.max())} bytes; the schema gives it {size}.",
+                next_step="Give values with fewer digits.",
+            )
         padding = np.repeat(sign[:, None], max(size - _DECIMAL_BYTES, 0), axis=1)
         kept = big[:, max(_DECIMAL_BYTES - size, 0) :]
         return _even(np.concatenate([padding, kept], axis=1).reshape(-1), size, count)

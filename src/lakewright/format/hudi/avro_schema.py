@@ -181,11 +181,15 @@ class _Parser:
         self._fields += fields
         if depth > MAX_DEPTH:
             raise Unsupported(
-                f"the Avro schema nests deeper than {MAX_DEPTH} levels.", path=self._path
+                f"the Avro schema nests deeper than {MAX_DEPTH} levels.",
+                next_step="Flatten it.",
+                path=self._path,
             )
         if self._fields > _MAX_FIELDS:
             raise Unsupported(
-                f"the Avro schema has more than {_MAX_FIELDS} fields.", path=self._path
+                f"the Avro schema has more than {_MAX_FIELDS} fields.",
+                next_step="Divide it into several tables.",
+                path=self._path,
             )
 
     def _by_name(self, name: str, space: str, where: str, depth: int) -> AvroNode:
@@ -197,13 +201,16 @@ class _Parser:
                 if known is None:
                     raise Unsupported(
                         f"the Avro type {full} contains itself; tables cannot hold such types.",
+                        next_step="Write out as many levels as there are, or keep it as a string.",
                         path=self._path,
                     )
                 self._reach(depth + known.height, known.fields)
                 return known.node
         if name == "null":
             raise Unsupported(
-                f"column {where or '(root)'} has the Avro type null alone.", path=self._path
+                f"column {where or '(root)'} has the Avro type null alone.",
+                next_step="Give the column a type beside null.",
+                path=self._path,
             )
         raise self._corrupt(where, f"unknown type {name!r}")
 
@@ -215,6 +222,7 @@ class _Parser:
             raise Unsupported(
                 f"column {where or '(root)'} is a union of {len(branches)} Avro types; "
                 "only unions of null and one type are tables' types.",
+                next_step="Give the column one type, or a struct with a field for each.",
                 path=self._path,
             )
         at = values[0]
@@ -307,6 +315,7 @@ class _Parser:
         if not (1 <= precision <= 38 and 0 <= scale <= precision):
             raise Unsupported(
                 f"column {where} is decimal({precision},{scale}); tables hold up to 38 digits.",
+                next_step="Use fewer digits, or a string.",
                 path=self._path,
             )
         return Decimal(precision, scale)

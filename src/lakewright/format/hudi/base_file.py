@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from lakewright.format.arrow.failures import arrow_failures
 from lakewright.format.hudi.base_footer import BaseFooter, read_footer
+from lakewright.model.schema import RECORD_KEY
 from lakewright.storage.port import Storage
 
 #: Rows per batch where the caller does not say.
@@ -87,7 +88,10 @@ class BaseFileReader:
         """
         names = self.schema.names
         wanted = list(names if columns is None else (c for c in columns if c in names))
-        target = pa.schema([self.schema.field(name) for name in wanted])
+        keys = self._keys_within(wanted)
+        asked = [name for name in wanted if keys is None or name != RECORD_KEY]
+        whole = pa.schema([self.schema.field(name) for name in wanted])
+        target = pa.schema([self.schema.field(name) for name in asked])
         groups = range(self.num_row_groups) if row_groups is None else row_groups
         for group in groups:
             if not wanted:
@@ -97,11 +101,13 @@ class BaseFileReader:
                 batches = self._file().iter_batches(
                     batch_size=batch_rows,
                     row_groups=[group],
-                    columns=wanted,
+                    columns=asked,
                     use_threads=use_threads,
                 )
             while (batch := self._next(batches)) is not None:
                 made = _shaped(batch, target, self.path)
+                if keys is not None:
+                    made = _with_keys(made, whole, made.column(keys))
                 yield made if filter is None else made.filter(filter)
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -110,6 +116,12 @@ class BaseFileReader:
         names = self.schema.names if columns is None else columns
         target = pa.schema([self.schema.field(n) for n in names if n in self.schema.names])
         return pa.Table.from_batches(batches, target)
+
+    def _keys_within(self, wanted: Sequence[str]) -> str | None:
+        """Return the column to take record keys from where both are wanted: one decoding less."""
+        name = self.footer.key_column
+        both = name is not None and name in wanted and RECORD_KEY in wanted
+        return name if both else None
 
     def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
         with arrow_failures(self.path):
@@ -133,6 +145,12 @@ def _shaped(batch: pa.RecordBatch, target: pa.Schema, path: str) -> pa.RecordBat
         return batch
     with arrow_failures(path):
         return batch.cast(target)
+
+
+def _with_keys(batch: pa.RecordBatch, wanted: pa.Schema, keys: pa.Array) -> pa.RecordBatch:
+    """Return the wanted columns, the record keys in the memory of the column that holds them."""
+    columns = [keys if name == RECORD_KEY else batch.column(name) for name in wanted.names]
+    return pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
 def _bare_batches(rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,7 @@ from lakewright.format.arrow.parquet_statistics import ColumnStatistics, read_st
 from lakewright.format.arrow.schema import MAX_DEPTH, normalised
 from lakewright.model.errors import Corrupt, NotFound, Unsupported
 from lakewright.model.lazy import lazy
+from lakewright.model.schema import RECORD_KEY
 from lakewright.storage.port import Storage
 
 AVRO_SCHEMA = "parquet.avro.schema"
@@ -21,6 +22,8 @@ MAX_KEY = "hoodie_max_record_key"
 BLOOM_KIND = "hoodie_bloom_filter_type_code"
 BLOOM = "org.apache.hudi.bloomfilter"
 OLD_BLOOM = "com.uber.hoodie.bloomfilter"
+#: Names the column whose texts are the record keys of the file, in all rows.
+KEY_COLUMN = "lakewright.key-column"
 
 # Footers that Hudi writes hold a bloom filter of 430 kB. Far away one large read beats two;
 # on a local disk a small read that mostly suffices beats a large one.
@@ -98,6 +101,15 @@ class BaseFooter:
         text = self.values.get(BLOOM) or self.values.get(OLD_BLOOM)
         return (self.values.get(BLOOM_KIND, "SIMPLE"), text) if text else None
 
+    @property
+    def key_column(self) -> str | None:
+        """The column of the file that holds what the column of record keys does, if it says so."""
+        name = self.values.get(KEY_COLUMN)
+        if name is None or not {name, RECORD_KEY} <= set(self.schema.names):
+            return None
+        types = {self.schema.field(column).type for column in (name, RECORD_KEY)}
+        return name if types == {pa.string()} else None
+
     def statistics(self, columns: frozenset[int]) -> list[dict[int, ColumnStatistics]]:
         """Return the statistics of some parquet columns, for each row group; read once."""
         if columns not in self._known:
@@ -123,7 +135,11 @@ def read_footer(storage: Storage, path: str, size: int = -1) -> BaseFooter:
     if size < 0:
         stat = storage.stat(path)
         if stat is None:
-            raise NotFound(f"there is no file {storage.locate(path)}.", path=path)
+            raise NotFound(
+                f"there is no file {storage.locate(path)}.",
+                next_step="Open the table anew: a cleaning may have taken the file away.",
+                path=path,
+            )
         size = stat.size
     tail_size = min(size, _REMOTE_TAIL if "://" in storage.uri else _LOCAL_TAIL)
     tail = storage.read_range(path, size - tail_size, tail_size)
@@ -201,7 +217,10 @@ def _leaf(
     path: tuple[str, ...] | None, kind: pa.DataType, depth: int
 ) -> Iterator[tuple[str, ...] | None]:
     if depth > MAX_DEPTH:
-        raise Unsupported(f"column {path} is nested deeper than {MAX_DEPTH} levels.")
+        raise Unsupported(
+            f"column {path} is nested deeper than {MAX_DEPTH} levels.",
+            next_step="Read it with the software that wrote it, and flatten it.",
+        )
     if pa.types.is_struct(kind):
         for member in kind:
             inner = None if path is None else (*path, member.name)

@@ -13,9 +13,16 @@ from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.format.arrow.texts import texts_of
 from lakewright.format.hudi.avro_schema import to_avro_schema
-from lakewright.format.hudi.base_footer import AVRO_SCHEMA, BLOOM, BLOOM_KIND, MAX_KEY, MIN_KEY
+from lakewright.format.hudi.base_footer import (
+    AVRO_SCHEMA,
+    BLOOM,
+    BLOOM_KIND,
+    KEY_COLUMN,
+    MAX_KEY,
+    MIN_KEY,
+)
 from lakewright.format.hudi.base_pruning import java_order
-from lakewright.format.hudi.bloom import DYNAMIC, BloomBuilder
+from lakewright.format.hudi.bloom import DYNAMIC, BloomBuilder, Shaping, cheap_shape
 from lakewright.format.hudi.parquet_writing import ParquetFile, repeating_columns
 from lakewright.model.errors import Invalid
 from lakewright.model.schema import (
@@ -60,6 +67,7 @@ class BaseFileSpec:
     keys: tuple[str, ...] = ()
     meta: bool = True
     bloom_kind: str = DYNAMIC
+    bloom_shape: Shaping = cheap_shape
     bloom: tuple[str, str] | None = None
     row_group_bytes: int = ROW_GROUP_BYTES
     first: int = 0
@@ -103,7 +111,7 @@ class _BaseFile:
         self._pending_bytes = 0
         self._rows = 0
         self._numbered = spec.first
-        self._bloom = BloomBuilder()
+        self._bloom = BloomBuilder(shape=spec.bloom_shape)
         self._bounds: tuple[str, str] | None = spec.bounds
         meta = [pa.field(name, _META_TYPES[name]) for name in META_COLUMNS] if spec.meta else []
         self._schema = pa.schema([*meta, *self._data])
@@ -112,7 +120,10 @@ class _BaseFile:
         data = conform(batch, self._data)
         for field, column in zip(self._data, data.columns, strict=True):
             if column.null_count and not field.nullable:
-                raise Invalid(f"column {field.name!r} holds nulls and may not be null.")
+                raise Invalid(
+                    f"column {field.name!r} holds nulls and may not be null.",
+                    next_step="Fill them in, or leave those rows out.",
+                )
         columns = [*self._meta(batch), *data.columns]
         made = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         self._rows += batch.num_rows
@@ -125,7 +136,7 @@ class _BaseFile:
         writer = self._writer
         if self._pending or writer is None:
             writer = self._flush()
-        writer.close(self._footer())
+        writer.close(self._footer(writer))
         low, high = self._bounds or (None, None)
         return WrittenBase(self._rows, low, high)
 
@@ -146,10 +157,15 @@ class _BaseFile:
             return []
         rows = batch.num_rows
         if RECORD_KEY not in batch.schema.names:
-            raise Invalid(f"the rows have no column {RECORD_KEY}.")
+            raise Invalid(
+                f"the rows have no column {RECORD_KEY}.",
+                next_step="Please report it: this is a fault of Lakewright.",
+            )
         keys = batch.column(RECORD_KEY).cast(pa.string())
         if keys.null_count:
-            raise Invalid(f"{keys.null_count} rows have no record key.")
+            raise Invalid(
+                f"{keys.null_count} rows have no record key.", next_step="Give every row a key."
+            )
         if self._spec.bloom is None:
             self._bloom.add(keys)
         if self._spec.bounds is None:
@@ -181,7 +197,7 @@ class _BaseFile:
         new = sequence_numbers(self._spec.instant, self._spec.task, first, count)
         return new if old is None else pc.coalesce(old, new)
 
-    def _footer(self) -> dict[str, str]:
+    def _footer(self, writer: ParquetFile) -> dict[str, str]:
         spec = self._spec
         struct = Struct((*META_FIELDS, *spec.schema.fields)) if spec.meta else spec.schema
         footer = {
@@ -195,6 +211,9 @@ class _BaseFile:
             footer |= {BLOOM_KIND: bloom.kind, BLOOM: bloom.encode()}
         if self._bounds is not None:
             footer |= {MIN_KEY: self._bounds[0], MAX_KEY: self._bounds[1]}
+        for column, other in writer.same():
+            if column == RECORD_KEY:
+                footer[KEY_COLUMN] = other
         return footer
 
 

@@ -210,7 +210,11 @@ class _Parser:
 
     def type(self, spec: object, where: Path, depth: int) -> DataType:
         if depth > _MAX_DEPTH:
-            raise Unsupported(f"a schema nests deeper than {_MAX_DEPTH} levels.", path=self._path)
+            raise Unsupported(
+                f"a schema nests deeper than {_MAX_DEPTH} levels.",
+                next_step="Read it with the software that wrote it, and flatten it.",
+                path=self._path,
+            )
         if isinstance(spec, str):
             return self._leaf(spec)
         if not isinstance(spec, dict):

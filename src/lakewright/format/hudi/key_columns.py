@@ -199,7 +199,9 @@ def _key_type(name: str, schema: Struct, role: str) -> DataType:
         )
     if isinstance(kind, Struct | List | Map | Time):
         raise Unsupported(
-            f"the {role} column {name!r} is a {kind}, which has no text form.", column=name
+            f"the {role} column {name!r} is a {kind}, which has no text form.",
+            next_step="Choose a column of another type, or make one of it.",
+            column=name,
         )
     return kind
 
@@ -244,7 +246,10 @@ def _texts(array: pa.Array, kind: DataType) -> pa.Array:
 def _check_days(array: pa.Array) -> None:
     limits = pc.min_max(array.view(pa.int32())).as_py()
     if limits["min"] is not None and (limits["min"] < _FIRST_DAY or limits["max"] > _LAST_DAY):
-        raise Invalid("a date in a key lies outside the years 1 to 9999.")
+        raise Invalid(
+            "a date in a key lies outside the years 1 to 9999.",
+            next_step="Give dates between those years.",
+        )
 
 
 def _by_value(array: pa.Array, convert: Callable[[object], str]) -> pa.Array:

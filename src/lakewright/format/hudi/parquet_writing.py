@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakewright.format.arrow.parquet_nan import KNOWS_NAN, FooterSink, columns_with_nan
+from lakewright.format.arrow.parquet_assembly import Assembly, description
+from lakewright.format.arrow.parquet_nan import KNOWS_NAN, columns_with_nan
+from lakewright.format.arrow.thrift_compact import Fields
 from lakewright.model.schema import COMMIT_SEQNO
 
 #: Values that are encoded at a time: more than the default costs a little memory, and saves time.
@@ -23,6 +25,8 @@ _BATCH = 1 << 16
 #: Rows of a column that are looked at to see whether its values repeat.
 _SAMPLE = 4096
 _REPEATS = 4
+#: Rows for which it is cheaper to encode every column than to put a file together.
+_FEW = 8192
 #: Rows of the largest row group that Arrow makes.
 _MOST_ROWS = 1 << 26
 
@@ -31,7 +35,9 @@ class ParquetFile:
     """A parquet file in the making.
 
     ``keys`` are its columns of unique text; ``repeating`` names the columns that get a
-    dictionary, as ``repeating_columns`` finds them. The sink stays open.
+    dictionary, as ``repeating_columns`` finds them. The sink stays open. A row group is
+    encoded in memory before it is written. One of few rows waits for what follows: where nothing
+    does, Arrow makes the whole file, since putting it together costs more than it saves.
     """
 
     def __init__(
@@ -41,27 +47,67 @@ class ParquetFile:
         keys: Collection[str],
         repeating: Collection[str],
     ) -> None:
-        self._sink = FooterSink(sink)
-        settings = _settings(schema, frozenset(keys), frozenset(repeating))
-        self._writer = pq.ParquetWriter(self._sink, schema, **settings)
-        self._nans: list[frozenset[int]] = []
+        self._sink = sink
+        self._schema = schema
+        self._keys, self._repeating = frozenset(keys), frozenset(repeating)
+        self._few: pa.Table | None = None
+        self._file: Assembly | None = None
 
     def write(self, rows: pa.Table) -> None:
         """Write rows as one row group, or as few as they fit into; no rows make none."""
+        if self._file is None and self._few is None and 0 < rows.num_rows <= _FEW:
+            self._few = rows
+            return
         for start in range(0, rows.num_rows, _MOST_ROWS):
-            group = rows.slice(start, _MOST_ROWS)
-            self._nans.append(columns_with_nan(group))
-            self._writer.write_table(group, row_group_size=group.num_rows)
+            self._assembly().add(rows.slice(start, _MOST_ROWS))
+
+    def same(self) -> frozenset[tuple[str, str]]:
+        """Return pairs of keys that hold the same texts in all rows, where that was looked at."""
+        return frozenset() if self._file is None else self._file.same()
 
     def close(self, values: Mapping[str, str]) -> None:
         """Write the footer, with these key-values in it."""
-        self._writer.add_key_value_metadata({**values, KNOWS_NAN[0]: KNOWS_NAN[1]})
-        mended = any(self._nans)
-        if mended:
-            self._sink.hold()
-        self._writer.close()
-        if mended:
-            self._sink.finish(self._nans)
+        known = {**values, KNOWS_NAN[0]: KNOWS_NAN[1]}
+        if self._file is None and self._few is not None and not columns_with_nan(self._few):
+            self._sink.write(self._encoded(self._few, known))
+            return
+        self._assembly().close({key: value.encode() for key, value in known.items()})
+
+    def _assembly(self) -> Assembly:
+        """Return the file that is put together, with the rows that waited in it."""
+        if self._file is None:
+            keys = [name for name in self._schema.names if name in self._keys]
+            empty = _empty(self._schema, self._keys, self._repeating)
+            self._file = Assembly(self._sink, self._schema, empty, self._encoded, keys)
+            if self._few is not None:
+                self._file.add(self._few)
+                self._few = None
+        return self._file
+
+    def _encoded(self, rows: pa.Table, values: Mapping[str, str] | None = None) -> pa.Buffer:
+        return _encoded(rows, self._keys, self._repeating, values)
+
+
+def _encoded(
+    rows: pa.Table,
+    keys: frozenset[str],
+    repeating: frozenset[str],
+    values: Mapping[str, str] | None = None,
+) -> pa.Buffer:
+    """Return a parquet file of these rows in one row group."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, rows.schema, **_settings(rows.schema, keys, repeating)) as writer:
+        if rows.num_rows:
+            writer.write_table(rows, row_group_size=rows.num_rows)
+        if values is not None:
+            writer.add_key_value_metadata(values)
+    return sink.getvalue()
+
+
+@lru_cache(maxsize=64)
+def _empty(schema: pa.Schema, keys: frozenset[str], repeating: frozenset[str]) -> Fields:
+    """Return the description of a file without rows; the many files of one write share it."""
+    return description(_encoded(schema.empty_table(), keys, repeating))
 
 
 @lru_cache(maxsize=64)

@@ -62,7 +62,11 @@ def encode_bitmap(positions: Positions) -> bytes:
     """Return the run-optimised portable form of a set of positions."""
     values = np.unique(np.asarray(positions, np.uint64))
     if len(values) and int(values[-1]) >= 1 << 63:
-        raise Invalid("a row position must be below 2**63.", value=int(values[-1]))
+        raise Invalid(
+            "a row position must be below 2**63.",
+            next_step="Please report it: this is a fault of Lakewright.",
+            value=int(values[-1]),
+        )
     highs, starts = np.unique(values >> np.uint64(32), return_index=True)
     out = [struct.pack("<Q", len(highs))]
     for high, part in zip(highs, np.split(values, starts[1:]), strict=False):

@@ -134,7 +134,11 @@ def _moment(value: object, properties: Mapping[str, str]) -> dt.datetime:
         case str() if re.fullmatch(r"-?[0-9]{1,19}", value):
             return _EPOCH + int(value) * _unit(kind, properties)
         case _:
-            raise Invalid(f"{value!r} is no time of the kind {kind}.", value=value)
+            raise Invalid(
+                f"{value!r} is no time of the kind {kind}.",
+                next_step="Give values of that kind, or create the table with theirs.",
+                value=value,
+            )
 
 
 def _unit(kind: str, properties: Mapping[str, str]) -> dt.timedelta:
@@ -157,7 +161,11 @@ def _zone(properties: Mapping[str, str], key: str) -> dt.tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as cause:
-        raise Invalid(f"{key}: {name!r} is no time zone.", value=name) from cause
+        raise Invalid(
+            f"{key}: {name!r} is no time zone.",
+            next_step="Give a name such as UTC, Europe/Oslo or GMT+2.",
+            value=name,
+        ) from cause
 
 
 def _parse_any(text: str, properties: Mapping[str, str]) -> dt.datetime:
@@ -166,7 +174,11 @@ def _parse_any(text: str, properties: Mapping[str, str]) -> dt.datetime:
         moment = parse_java(text, pattern, zone)
         if moment is not None:
             return moment
-    raise Invalid(f"{text!r} does not follow {properties.get(INPUT_FORMAT, '')!r}.", value=text)
+    raise Invalid(
+        f"{text!r} does not follow {properties.get(INPUT_FORMAT, '')!r}.",
+        next_step="Give values in that format, or create the table with the format of the values.",
+        value=text,
+    )
 
 
 def _patterns(properties: Mapping[str, str]) -> list[str]:

@@ -156,7 +156,7 @@ def test_keys_compress_harder_than_the_rest() -> None:
     group = reader.footer.metadata.row_group(0)
     codecs = {group.column(i).path_in_schema: group.column(i).compression for i in range(8)}
     assert codecs["_hoodie_record_key"] == codecs["id"] == "ZSTD"
-    assert codecs["n"] == codecs["_hoodie_file_name"] == "SNAPPY"
+    assert codecs["n"] == "SNAPPY"
 
 
 def test_a_file_without_rows() -> None:

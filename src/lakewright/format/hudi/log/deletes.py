@@ -142,7 +142,10 @@ def encode_deletes(
     None writes the default value, by which the deletes win over all that was stored before.
     """
     if len(partitions) != len(keys) or (ordering is not None and len(ordering) != len(keys)):
-        raise Invalid("deletes need one partition (and one ordering value) per key.")
+        raise Invalid(
+            "deletes need one partition (and one ordering value) per key.",
+            next_step="Please report it: this is a fault of Lakewright.",
+        )
     default = ("IntWrapper", {"value": 0})
     records = [
         {
@@ -168,7 +171,9 @@ class OrderingValue:
 def wrap_ordering(value: object, kind: pa.DataType) -> OrderingValue | None:
     """Return an ordering value of a column of Arrow type ``kind`` in the wrapper Java expects.
 
-    Dates and timestamps are given as ints since the epoch. None stays None.
+    Dates and timestamps are given as ints since the epoch, and are written as such: Hudi compares
+    them with the numbers that its rows hold, and cannot compare what its own wrappers for dates
+    and timestamps make of them. None stays None.
     """
     if value is None:
         return None
@@ -189,10 +194,10 @@ _BY_TYPE = (
     (pa.types.is_float64, "DoubleWrapper"),
     (pa.types.is_binary, "BytesWrapper"),
     (pa.types.is_string, "StringWrapper"),
-    (pa.types.is_date32, "DateWrapper"),
+    (pa.types.is_date32, "IntWrapper"),
     (pa.types.is_decimal128, "DecimalWrapper"),
     (pa.types.is_time64, "TimeMicrosWrapper"),
-    (pa.types.is_timestamp, "TimestampMicrosWrapper"),
+    (pa.types.is_timestamp, "LongWrapper"),
 )
 
 
@@ -207,7 +212,10 @@ def _item(value: object) -> tuple[str, dict[str, object]] | None:
     if value is None:
         return None
     if not isinstance(value, OrderingValue):
-        raise Invalid(f"{value!r} is no ordering value; see wrap_ordering.")
+        raise Invalid(
+            f"{value!r} is no ordering value; see wrap_ordering.",
+            next_step="Please report it: this is a fault of Lakewright.",
+        )
     if isinstance(value.value, Decimal):
         return (value.wrapper, {"value": _decimal_bytes(value.value)})
     return (value.wrapper, {"value": value.value})
@@ -216,7 +224,10 @@ def _item(value: object) -> tuple[str, dict[str, object]] | None:
 def _decimal_bytes(value: Decimal) -> bytes:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int) or exponent < -_DECIMAL_SCALE:
-        raise Invalid(f"{value} has more than {_DECIMAL_SCALE} digits after the point.")
+        raise Invalid(
+            f"{value} has more than {_DECIMAL_SCALE} digits after the point.",
+            next_step="Give ordering values with fewer.",
+        )
     unscaled = int("".join(map(str, digits))) * int(10 ** (exponent + _DECIMAL_SCALE))
     unscaled = -unscaled if sign else unscaled
     size = (unscaled + (unscaled < 0)).bit_length() // 8 + 1

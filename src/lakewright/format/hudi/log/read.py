@@ -140,6 +140,7 @@ def _block(window: _Window, offset: int, end: int, path: str) -> LogBlock:
     if version != LOG_VERSION:
         raise Unsupported(
             f"{path} uses log format version {version}; version {LOG_VERSION} is known.",
+            next_step="Read it with the software that wrote it, and compact it there.",
             path=path,
             offset=offset,
         )
@@ -203,12 +204,14 @@ def read_data(file: IO[bytes], block: LogBlock, columns: Sequence[str] | None = 
         case BlockKind.HFILE_DATA:
             raise Unsupported(
                 f"{block.path} holds HFile records, which only Hudi's metadata table uses.",
+                next_step="Read the table itself, and not its metadata table.",
                 path=block.path,
                 offset=block.offset,
             )
         case _:
             raise Unsupported(
                 f"a {block.kind.name} block of {block.path} holds no records.",
+                next_step="Please report it: this is a fault of Lakewright.",
                 path=block.path,
                 offset=block.offset,
             )
@@ -307,7 +310,9 @@ def read_deletes(file: IO[bytes], block: LogBlock) -> DeleteRecords:
     """Return the keys of a DELETE block; only content version 3 can be read outside Java."""
     if block.kind is not BlockKind.DELETE:
         raise Unsupported(
-            f"a {block.kind.name} block of {block.path} holds no deletes.", path=block.path
+            f"a {block.kind.name} block of {block.path} holds no deletes.",
+            next_step="Please report it: this is a fault of Lakewright.",
+            path=block.path,
         )
     data = _content(file, block)
     if len(data) < 8:

@@ -49,11 +49,17 @@ def data_header(
     replace, in ascending order as the records must be; give both or neither.
     """
     if (positions is None) != (base_instant is None):
-        raise Invalid("record positions need the instant of their base file, and it needs them.")
+        raise Invalid(
+            "record positions need the instant of their base file, and it needs them.",
+            next_step="Please report it: this is a fault of Lakewright.",
+        )
     header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema_text}
     if positions is not None and base_instant is not None:
         if bool(np.any(positions[1:] <= positions[:-1])):
-            raise Invalid("record positions must rise and be distinct.")
+            raise Invalid(
+                "record positions must rise and be distinct.",
+                next_step="Please report it: this is a fault of Lakewright.",
+            )
         header[HeaderKey.RECORD_POSITIONS] = encode_positions(positions)
         header[HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS] = base_instant
     if partial:
@@ -74,16 +80,20 @@ def cdc_block(table: pa.Table, header: Header) -> bytes:
 
 
 def parquet_block(
-    table: pa.Table, header: Header, repeating: frozenset[str] | None = None
+    table: pa.Table,
+    header: Header,
+    repeating: frozenset[str] | None = None,
+    key_columns: Sequence[str] = (),
 ) -> bytes:
     """Return a PARQUET_DATA block; columns are found by name in the header's schema.
 
     ``repeating`` names the columns that get a dictionary; None looks for them in the rows.
+    ``key_columns`` are those that make up the record key.
     """
     text = header[HeaderKey.SCHEMA]
     schema = _with_dictionaries(_arrow_schema(text), table.schema)
     rows = conform(table, schema)
-    keys = (RECORD_KEY, COMMIT_SEQNO)
+    keys = {RECORD_KEY, COMMIT_SEQNO, *key_columns}
     sink = BytesIO()
     found = repeating_columns(rows, keys) if repeating is None else repeating
     writer = ParquetFile(sink, schema, keys, found)
@@ -135,7 +145,10 @@ def rollback_block(instant: str, target: str) -> bytes:
 def frame(kind: BlockKind, header: Header, content: bytes | pa.Buffer) -> bytes:
     """Return a block: magic, length, header, content, empty footer, length again."""
     if HeaderKey.INSTANT_TIME not in header:
-        raise Invalid("a block without an instant would be passed over by every reader.")
+        raise Invalid(
+            "a block without an instant would be passed over by every reader.",
+            next_step="Please report it: this is a fault of Lakewright.",
+        )
     head = bytearray(struct.pack(">iii", LOG_VERSION, kind, len(header)))
     for key, value in header.items():
         raw = value.encode("utf-8")

@@ -28,6 +28,11 @@ from lakewright.format.hudi.metadata.shapes import (
 #: In the extra metadata of an overwrite that moved rows to other buckets and changed none: the
 #: instant of the hashing config that the buckets had before.
 RESCALED = "lakewright.rescaled-from"
+#: In the extra metadata of a commit: the plan that it applies.
+PLAN_ENTRY = "lakewright.plan"
+#: In the extra metadata of a commit: the plan that it undoes. Rows that came back keep the commit
+#: times that they had.
+UNDO_ENTRY = "lakewright.plan.undone"
 
 
 @dataclass(frozen=True, slots=True)

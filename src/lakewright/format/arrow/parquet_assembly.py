@@ -1,0 +1,226 @@
+"""A parquet file put together from column chunks, of which some need no encoding.
+
+Arrow encodes most columns of a row group, in memory. Two kinds cost next to nothing: a column
+that holds the same texts as another one gets a copy of its pages, and a column of one text in
+all rows gets a few bytes. In a Hudi table these are the record key beside the column that it is
+made of, and the columns that hold a partition, a file name or a commit time.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewright.format.arrow.parquet_footer import (
+    MAGIC,
+    MOST_ORDINALS,
+    SUMMED,
+    ChunkField,
+    ColumnField,
+    FileField,
+    GroupField,
+    add,
+    extent,
+    footer_parts,
+    move,
+)
+from lakewright.format.arrow.parquet_nan import columns_with_nan, leaf_count, without_bounds
+from lakewright.format.arrow.parquet_one_value import one_value_chunk
+from lakewright.format.arrow.thrift_compact import (
+    BINARY,
+    I16,
+    I64,
+    LIST,
+    STRUCT,
+    Fields,
+    binary,
+    join,
+    join_list,
+    packed,
+    split,
+    split_list,
+    unpacked,
+)
+
+#: Makes a parquet file of some rows, in one row group.
+Encode: TypeAlias = Callable[[pa.Table], pa.Buffer]
+
+
+def description(file: pa.Buffer) -> Fields:
+    """Return the description of a parquet file of ours, its fields apart."""
+    size = int.from_bytes(file[-8:-4], "little")
+    return split(file[-8 - size : -8].to_pybytes())
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A column chunk: where it says that it lies, what it holds, and its pages."""
+
+    chunk: Fields
+    column: Fields
+    pages: bytes | pa.Buffer
+
+    def named(self, name: str) -> "_Chunk":
+        """Return the chunk of another top-level column that holds the same."""
+        path = LIST, join_list(BINARY, [binary(name.encode())])
+        return _Chunk(self.chunk, {**self.column, ColumnField.PATH: path}, self.pages)
+
+    def at(self, place: int) -> tuple[Fields, Fields]:
+        """Return its description as it is once its pages lie at a place."""
+        chunk, column = dict(self.chunk), dict(self.column)
+        move(chunk, column, place - extent(column)[0])
+        return chunk, column
+
+
+class Assembly:
+    """A parquet file in the making; the sink stays open.
+
+    ``empty`` describes a file of this schema without rows. Among the columns ``texts`` such are
+    looked for that hold the same texts.
+    """
+
+    def __init__(
+        self,
+        sink: IO[bytes],
+        schema: pa.Schema,
+        empty: Fields,
+        encode: Encode,
+        texts: Sequence[str] = (),
+    ) -> None:
+        self._sink = sink
+        self._schema = schema
+        self._empty = empty
+        self._encode = encode
+        self._texts = [name for name in texts if pa.types.is_string(schema.field(name).type)]
+        self._groups: list[bytes] = []
+        self._same: set[tuple[str, str]] | None = None
+        self._at = 0
+        self._rows = 0
+        self._write(MAGIC)
+
+    def add(self, rows: pa.Table) -> None:
+        """Write rows, of which there are some, as one row group."""
+        start, sums = self._at, dict.fromkeys(SUMMED.values(), 0)
+        chunks = []
+        for made in self._chunks(rows):
+            chunk, column = made.at(self._at)
+            for number, summed in SUMMED.items():
+                sums[summed] += unpacked(column[number][1])
+            chunks.append(join(chunk))
+            self._write(made.pages)
+        group: Fields = {
+            GroupField.COLUMNS: (LIST, join_list(STRUCT, chunks)),
+            GroupField.ROWS: (I64, packed(rows.num_rows)),
+            GroupField.OFFSET: (I64, packed(start)),
+            **{number: (I64, packed(value)) for number, value in sums.items()},
+        }
+        if len(self._groups) < MOST_ORDINALS:
+            group[GroupField.ORDINAL] = I16, packed(len(self._groups))
+        self._groups.append(join(group))
+        self._rows += rows.num_rows
+
+    def close(self, values: Mapping[str, bytes]) -> None:
+        """Write the footer, with these key-values in it."""
+        file = dict(self._empty)
+        file[FileField.ROWS] = I64, packed(self._rows)
+        file[FileField.GROUPS] = LIST, join_list(STRUCT, self._groups)
+        for part in footer_parts(file, values):
+            self._write(part)
+
+    def same(self) -> frozenset[tuple[str, str]]:
+        """Return the pairs of columns that hold the same texts in all rows so far."""
+        return frozenset(self._same or ())
+
+    def _chunks(self, rows: pa.Table) -> Iterator[_Chunk]:
+        """Stream the chunks of a row group in the order of its columns."""
+        twins = self._twins(rows)
+        self._same = set(twins.items()) & (set(twins.items()) if self._same is None else self._same)
+        ones = {
+            field.name: value
+            for field, column in zip(self._schema, rows.columns, strict=True)
+            if field.name not in self._texts and (value := one_text(column)) is not None
+        }
+        encoded = self._encoded(rows.drop_columns([*twins, *ones]))
+        for field in self._schema:
+            if field.name in twins:
+                yield encoded[twins[field.name]][0].named(field.name)
+            elif field.name in ones:
+                yield _one_value(field, ones[field.name], rows.num_rows)
+            else:
+                yield from encoded[field.name]
+
+    def _twins(self, rows: pa.Table) -> dict[str, str]:
+        """Return the columns that hold the same texts as one that is encoded, and which one.
+
+        Of several that hold the same the last is encoded. One that may be null has no twin that
+        may not.
+        """
+        found: dict[str, str] = {}
+        encoded: list[str] = []
+        for name in reversed(self._texts):
+            field, column = self._schema.field(name), rows.column(name)
+            for other in encoded:
+                alike = self._schema.field(other).nullable == field.nullable
+                if alike and column.equals(rows.column(other)):
+                    found[name] = other
+                    break
+            else:
+                encoded.append(name)
+        return found
+
+    def _encoded(self, rows: pa.Table) -> dict[str, list[_Chunk]]:
+        """Return the chunks that Arrow makes of columns, by the names of the columns."""
+        if not rows.num_columns:
+            return {}
+        file = self._encode(rows)
+        (group,) = split_list(description(file)[FileField.GROUPS][1])[1]
+        nans = columns_with_nan(rows)
+        made = []
+        for number, raw in enumerate(split_list(split(group)[GroupField.COLUMNS][1])[1]):
+            chunk = split(raw)
+            if number in nans:
+                chunk = without_bounds(chunk)
+            column = split(chunk[ChunkField.META][1])
+            start, size = extent(column)
+            made.append(_Chunk(chunk, column, file.slice(start, size)))
+        found: dict[str, list[_Chunk]] = {}
+        for field in rows.schema:
+            count = leaf_count(field.type)
+            found[field.name], made = made[:count], made[count:]
+        return found
+
+    def _write(self, data: bytes | pa.Buffer) -> None:
+        self._sink.write(data)
+        self._at += len(data)
+
+
+def one_text(column: pa.ChunkedArray) -> str | None:
+    """Return the text that all rows of a column have; None where it is no such column."""
+    if column.null_count or not len(column):
+        return None
+    if pa.types.is_dictionary(column.type):
+        if not pa.types.is_string(column.type.value_type):
+            return None
+        values = {value for chunk in column.chunks for value in _few(chunk.dictionary)}
+        return values.pop() if len(values) == 1 else None
+    if not pa.types.is_string(column.type):
+        return None
+    first = column[0]
+    if any(column[place] != first for place in (len(column) - 1, len(column) // 2)):
+        return None
+    return str(first) if pc.all(pc.equal(column, first)).as_py() else None
+
+
+def _few(dictionary: pa.Array) -> list[str | None]:
+    """Return the values of a dictionary; of a long one two, which is too many already."""
+    return list(dictionary.slice(0, 2).to_pylist())
+
+
+def _one_value(field: pa.Field, value: str, rows: int) -> _Chunk:
+    made = one_value_chunk(field.name, value, rows, optional=field.nullable)
+    for number in (ColumnField.PAGES, ColumnField.DICTIONARY):
+        # No page lies at the very beginning: a place of 0 would say that there is none.
+        add(made.meta, number, len(MAGIC))
+    return _Chunk({ChunkField.OFFSET: (I64, packed(0))}, made.meta, made.pages)
