@@ -18,11 +18,12 @@ def machine() -> str:
     )
 
 
-def put(name: str, text: str) -> None:
-    """Put the text of the benchmark ``name`` into the place that the page has for it."""
-    begin, end = f"<!-- bench/{name}.py begin -->", f"<!-- bench/{name}.py end -->"
+def put(name: str, text: str, part: str = "") -> None:
+    """Put the text of the benchmark ``name``, or of a part of it, into its place on the page."""
+    place = f"bench/{name}.py {part}".strip()
+    begin, end = f"<!-- {place} begin -->", f"<!-- {place} end -->"
     stored = PAGE.read_text()
     if begin not in stored:
-        raise SystemExit(f"{PAGE} has no place for the figures of {name}")
+        raise SystemExit(f"{PAGE} has no place for the figures of {place}")
     pattern = re.compile(f"{re.escape(begin)}.*{re.escape(end)}", re.DOTALL)
     PAGE.write_text(pattern.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", stored))

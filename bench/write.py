@@ -1,13 +1,15 @@
 """How fast tables are written, beside plain parquet, Hudi, Delta, Iceberg, delta-rs and DuckDB.
 
-    ./dev bench write [--rows 2000000 8000000] [--rounds 3] [--only local spark memory] [--write]
+    ./dev bench write [--rows 2000000 8000000] [--rounds 3] [--write]
+                      [--only local peers newest memory]
 
 All variants of a step start from the same rows and must leave the same; each runs once per round,
 by turns, in one process, and a figure is the median over the rounds, wall / processor seconds of
 the whole process tree. Hudi runs two rounds at most; at further sizes, which show how time grows
 with the rows, ours and plain parquet run two, the other peers one, without the upsert of 1%.
 Memory is that of a process that runs one variant alone (see ``write_spark.memory``).
-``--write`` puts the tables into ``docs/benchmarks.md``.
+The parts: without Spark, beside the peers on Spark 3.5, on the newest Spark, memory. ``--write``
+puts the tables of each part that ran into ``docs/benchmarks.md``.
 """
 
 import argparse
@@ -31,7 +33,7 @@ from peers import figures_of, peers
 from read_tables import BUCKETS, SCHEMA
 from steps import Step, by_turns
 from write_rows import Rows, tiny_batch, write_rows
-from write_targets import judge_local, judge_memory, judge_spark
+from write_targets import judge_local, judge_memory, judge_small, judge_spark
 
 ROOT = Path(__file__).parents[1]
 JARS = (
@@ -40,6 +42,7 @@ JARS = (
     "delta-spark_2.12-3.3.2.jar",
     "delta-storage-3.3.2.jar",
 )
+PARTS = ("local", "peers", "newest", "memory")
 #: Variants whose memory is compared: ours are held against their Hudi counterparts.
 WATCHED = ("ours COW", "ours MOR", "Hudi COW", "Hudi MOR")
 
@@ -251,35 +254,43 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--commits", type=int, default=200)
     parser.add_argument("--folder", type=Path, default=ROOT / ".dev" / "bench")
-    parser.add_argument("--only", nargs="*", default=["local", "spark", "memory"])
+    parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS)
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     options = parser.parse_args()
     options.folder = options.folder.absolute()
-    text = [machine()]
+    for part, text in measured(options):
+        page = "\n".join(text)
+        print(page, flush=True)
+        if options.write:
+            put("write", page, part)
+
+
+def measured(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
+    """Run the parts that are wanted, and stream the text of each."""
     python, jars = peers(JARS)
     alone: dict[str, Any] = {}
     if "local" in options.only:
         alone = local(options)
-        text += ["", "### Without Spark", "", *lines(alone, "DuckDB, plain parquet"), ""]
-        text += tiny_lines(alone)
-    if "spark" in options.only:
-        for interpreter, with_jars in ((python, jars), (sys.executable, [])):
-            if interpreter is None:
-                continue
-            found = in_spark(interpreter, options, with_jars)
-            beside = f", beside {', '.join(found['peers'])}" if found["peers"] else ""
-            text += ["", f"### Spark {found['spark']}{beside}", ""]
-            text += [*lines(found, "plain parquet"), "", *size_lines(found), *tiny_lines(found)]
-            text += ["", *judge_spark(found)]
-            if found["peers"] and alone:
-                text += judge_local(alone, found)
+        table = lines(alone, "DuckDB, plain parquet")
+        small = [*tiny_lines(alone), "", *judge_local(alone)]
+        yield "local", [machine(), "", "### Without Spark", "", *table, "", *small]
+    if "peers" in options.only and python is not None:
+        found = in_spark(python, options, jars)
+        yield "peers", [*spark_lines(found), *judge_small(alone, found)]
+    if "newest" in options.only:
+        yield "newest", spark_lines(in_spark(sys.executable, options, []))
     if "memory" in options.only and python is not None:
         found = {name: in_spark(python, options, jars, name)["memory"] for name in WATCHED}
-        text += ["", "### Memory, Spark 3.5", "", *memory_lines(found), "", *judge_memory(found)]
-    page = "\n".join(text)
-    print(page)
-    if options.write:
-        put("write", page)
+        table = memory_lines(found)
+        yield "memory", ["### Memory, Spark 3.5", "", *table, "", *judge_memory(found)]
+
+
+def spark_lines(found: dict[str, Any]) -> list[str]:
+    """Turn the figures of one Spark into its part of the page."""
+    beside = f", beside {', '.join(found['peers'])}" if found["peers"] else ""
+    table = lines(found, "plain parquet")
+    sizes = [*size_lines(found), *tiny_lines(found), "", *judge_spark(found)]
+    return [f"### Spark {found['spark']}{beside}", "", *table, "", *sizes]
 
 
 if __name__ == "__main__":

@@ -48,7 +48,8 @@ def options_page() -> str:
         "accepted in its place. Absence gives the default; a value that is not allowed is refused "
         "with the allowed ones. A key of Lakewright's own that does not exist is refused with the "
         "nearest one that does; a setting of Hudi's that is not in this table is accepted, and the "
-        "log says once that it has no effect here.",
+        "log says once that it has no effect here. Those that say what a table is, or what a write "
+        "does, are refused where they say otherwise.",
         reference(declared()),
     )
 

@@ -19,7 +19,9 @@ from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from lakewright.table.state import open_state
 from lakewright.timeline.committing import Rivals
-from lakewright.timeline.heartbeats import path_of, read_record
+from lakewright.timeline.heartbeats import Heartbeat, Record, path_of, read_record
+from lakewright.timeline.locks import storage_lock
+from lakewright.timeline.locks.storage_lock import LockFile
 from lakewright.timeline.markers import MarkerKind, Markers
 from lakewright.timeline.view import TimelineView
 from support.commits import (
@@ -301,6 +303,78 @@ def test_what_was_there_before_is_no_rival(memory: Storage) -> None:
     rivals: list[object] = []
     Write.begin(memory).base("a").publish(lambda found, view: rivals.extend(found))
     assert rivals == []
+
+
+# -------------------------------------------------------------------------------- clocks
+
+
+@pytest.mark.service
+def test_a_writer_whose_clock_is_ahead_rolls_nobody_back(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = TinyTable(
+        storage=open_storage(f"s3://commits/{uuid.uuid4().hex}", s3.options)
+    ).storage
+    write = Write.begin(storage).base("a")
+    ahead = time.time() + 600
+    with monkeypatch.context() as other:
+        other.setattr(time, "time", lambda: ahead)
+        Write.begin(storage).base("b").publish()
+    write.publish()
+    assert len(completed(storage)) == 2
+    assert not leftovers(storage)
+
+
+def test_a_writer_that_slept_beyond_its_lease_publishes_nothing(
+    memory: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is stopped right before the completed file is created, and another takes the lock."""
+    by = committer(memory, hoodie__write__lock__provider="storage")
+    write = Write.begin(memory, by).base("a")
+    wakes, soon = time.monotonic() + 1000, time.time() + 1000
+    theirs = LockFile("somebody", soon + 300)
+    fix = Heartbeat.fix
+
+    def sleeps(heart: Heartbeat, completion: str, until: float) -> Record:
+        before = fix(heart, completion, until)
+        memory.write(storage_lock.PATH, theirs.encode())
+        monkeypatch.setattr(time, "monotonic", lambda: wakes)
+        monkeypatch.setattr(time, "time", lambda: soon)
+        return before
+
+    monkeypatch.setattr(Heartbeat, "fix", sleeps)
+    with pytest.raises(Conflict, match="lock"):
+        write.publish()
+    assert completed(memory) == []
+    record = read_record(memory, write.ticket.instant)
+    assert record is not None and record.completion is None, "nothing was tried"
+
+
+@pytest.mark.parametrize("misses", ["2", "1000"], ids=["rolled back", "overtaken"])
+def test_a_writer_that_slept_while_it_published_takes_that_back(
+    memory: Storage, misses: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have rolled it back meanwhile, or have published what it does not know of."""
+    locked = {"hoodie__write__lock__provider": "storage"}
+    write = Write.begin(memory, committer(memory, **locked)).base("a")
+    wakes, soon = time.monotonic() + 1000, time.time() + 1000
+    create, others = MemoryStorage.create, []
+
+    def sleeps(storage: MemoryStorage, path: str, data: bytes) -> bool:
+        if not others and path.endswith(".commit"):
+            monkeypatch.setattr(time, "monotonic", lambda: wakes)
+            monkeypatch.setattr(time, "time", lambda: soon)
+            patient = {**locked, "hoodie__client__heartbeat__tolerable__misses": misses}
+            others.append(Write.begin(memory, committer(memory, **patient)).base("a"))
+            others[0].publish()
+        return create(storage, path, data)
+
+    monkeypatch.setattr(MemoryStorage, "create", sleeps)
+    with pytest.raises(Conflict, match="rolled back" if misses == "2" else "touches"):
+        write.publish()
+    assert completed(memory) == [others[0].ticket.instant]
+    write.abandon()
+    assert data_files(memory) == committed_files(memory)
 
 
 # --------------------------------------------------------------------------------- costs

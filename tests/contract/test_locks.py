@@ -409,6 +409,8 @@ def test_a_lease_of_hudi_is_respected(
     """The last case: within the tolerance for clocks."""
     theirs = LockFile("5b2c8f1e-0000-4000-8000-1234567890ab", time.time() + valid_for, expired)
     folder.create(storage_lock.PATH, theirs.encode())
+    renewed = theirs.valid_until - 300
+    os.utime(folder.locate(storage_lock.PATH), (renewed, renewed))
     lock = open_lock(folder, {"hoodie.write.lock.provider": "storage"})
     if free:
         with lock.acquire(0.5):
@@ -416,6 +418,25 @@ def test_a_lease_of_hudi_is_respected(
     else:
         with pytest.raises(Unavailable, match="5b2c8f1e"):
             lock.acquire(0.05)
+
+
+@pytest.mark.parametrize("until", ["tomorrow", "for ever"])
+def test_a_lease_that_nobody_renews_ends_though_its_clock_was_far_ahead(
+    folder: Storage, until: str
+) -> None:
+    end = time.time() + 90_000 if until == "tomorrow" else 1e300
+    stranger = str(replace(Owner.here(), machine="elsewhere"))
+    folder.create(storage_lock.PATH, LockFile(stranger, end).encode())
+    lock = open_lock(folder, {"hoodie.write.lock.provider": "storage"})
+    for age, free in ((600, False), (7_000, True)):
+        renewed = time.time() - age
+        os.utime(folder.locate(storage_lock.PATH), (renewed, renewed))
+        if free:
+            with lock.acquire(0.5):
+                pass
+        else:
+            with pytest.raises(Unavailable, match=str(os.getpid())):
+                lock.acquire(0.05)
 
 
 def test_a_lease_is_renewed_while_it_is_held(folder: Storage) -> None:
@@ -445,6 +466,58 @@ def test_a_lease_that_was_taken_over_is_lost_and_left_alone(folder: Storage) -> 
         lease.secure(1)
     lease.release()
     assert LockFile.parse(folder.read(storage_lock.PATH)).owner == "somebody"
+
+
+def test_a_clock_that_is_set_back_does_not_prolong_a_lease(
+    folder: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = StorageLock(folder, wait=1, validity=30, renewal=100).acquire()
+    theirs = LockFile("somebody", time.time() + 100)
+    folder.write(storage_lock.PATH, theirs.encode())
+    passed, ago = time.monotonic() + 40, time.time() - 3600
+    with monkeypatch.context() as later:
+        later.setattr(time, "monotonic", lambda: passed)
+        later.setattr(time, "time", lambda: ago)
+        with pytest.raises(Conflict):
+            lease.secure(1)
+        lease.release()
+    assert LockFile.parse(folder.read(storage_lock.PATH)) == LockFile.parse(theirs.encode())
+
+
+def on_s3(s3: S3Server) -> Storage:
+    return open_storage(f"s3://locks/{uuid.uuid4().hex}", s3.options)
+
+
+@pytest.mark.service
+@pytest.mark.parametrize("kind", ["storage", "file"])
+def test_a_clock_that_is_ahead_robs_nobody(
+    s3: S3Server, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = on_s3(s3)
+    options = {"hoodie.write.lock.provider": kind}
+    with open_lock(storage, options).acquire() as lease:
+        ahead = time.time() + 3600
+        with monkeypatch.context() as other:
+            other.setattr(time, "time", lambda: ahead)
+            with pytest.raises(Unavailable):
+                open_lock(storage, options).acquire(0.3)
+        lease.secure(1)
+    with open_lock(storage, options).acquire(5):
+        pass
+
+
+@pytest.mark.service
+def test_a_holder_whose_clock_is_late_is_not_robbed(s3: S3Server) -> None:
+    storage = on_s3(s3)
+    stranger = str(replace(Owner.here(), machine="elsewhere"))
+    late = LockFile(stranger, time.time() - 3600)
+    storage.create(storage_lock.PATH, late.encode())
+    lock = StorageLock(storage, wait=10, validity=3, renewal=1)
+    with pytest.raises(Unavailable):
+        lock.acquire(0.3)
+    # Nobody renews it any more.
+    with lock.acquire(10):
+        assert LockFile.parse(storage.read(storage_lock.PATH)).owner != stranger
 
 
 def test_a_lock_file_that_cannot_be_read_holds_nobody(folder: Storage) -> None:

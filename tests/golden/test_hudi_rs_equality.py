@@ -227,6 +227,39 @@ def test_logs_on_top_of_a_planned_compaction(tmp_path: Path, version: int) -> No
     assert there() == [2]
 
 
+def merge_on_read(folder: Path, ordering: str) -> lw.Table:
+    columns = f"id string, n int, at {ordering}, _hoodie_is_deleted boolean"
+    table = lw.create_table(
+        folder / "t", schema=columns, key="id", order_by="at", type="MERGE_ON_READ"
+    )
+    table.upsert([{"id": i, "n": 1, "at": 5} for i in "ab"])
+    return table
+
+
+def test_logs_from_before_a_column_came_and_another_grew_are_refused_there(tmp_path: Path) -> None:
+    table = merge_on_read(tmp_path, "int")
+    table.upsert([{"id": "a", "n": 2, "at": 6}])
+    table.add_columns("e int")
+    table.widen_column("n", "bigint")
+    found = table.scan(columns=["id", "n"]).to_arrow().sort_by("id").to_pylist()
+    assert found == [{"id": "a", "n": 2}, {"id": "b", "n": 1}]
+    with pytest.raises(Exception, match="column 'n' has type Int32"):
+        hudi.HudiTableBuilder.from_base_uri(table.path).build().read()
+    assert "logs from before a column was added and another one widened" in PAGE.read_text()
+
+
+@pytest.mark.parametrize(("ordering", "left"), [("int", ["b"]), ("bigint", ["a", "b"])])
+def test_zero_as_an_int_is_no_ordering_value_of_a_soft_delete(
+    tmp_path: Path, ordering: str, left: list[str]
+) -> None:
+    table = merge_on_read(tmp_path, ordering)
+    table.upsert([{"id": "a", "n": 2, "at": 0, "_hoodie_is_deleted": True}])
+    batches = hudi.HudiTableBuilder.from_base_uri(table.path).build().read()
+    assert sorted(pa.Table.from_batches(batches).column("id").to_pylist()) == left
+    assert sorted(table.scan().to_arrow().column("id").to_pylist()) == left
+    assert "the ordering value 0 of an `int` column" in PAGE.read_text()
+
+
 def test_the_page_names_every_difference() -> None:
     text = PAGE.read_text()
     assert "on top of a compaction that is planned and not done yet, in version 6" in text

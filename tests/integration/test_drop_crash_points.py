@@ -41,6 +41,7 @@ from support.dropping import (
 from support.faulty_storage import Fault, FaultyStorage
 from support.servicing import servicing
 from support.table_files import copy_table, strays
+from support.warm import command
 from support.write_scenarios import rows, table_of
 from told import tell
 
@@ -186,7 +187,7 @@ def kill_at_calls(folder: Path, verb: str, shape: str, step: int) -> None:
     here = Path(__file__)
     paths = [str(here.parents[1]), str(here.parent), *sys.path]
     done = subprocess.run(
-        [sys.executable, str(here), str(folder), verb, str(step)],
+        [*command(here), str(folder), verb, str(step)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,

@@ -27,6 +27,7 @@ from support.dropping import memory, seen
 from support.faulty_storage import Fault, FaultyStorage
 from support.orphaned import SHAPES, applied, old_table, planned, strewn, tree, undone
 from support.table_files import copy_table
+from support.warm import command
 from support.write_scenarios import rows, table_of
 from told import tell
 
@@ -176,7 +177,7 @@ def kill_at_calls(folder: Path, verb: str, shape: str) -> None:
     here = Path(__file__)
     paths = [str(here.parents[1]), str(here.parent), *sys.path]
     done = subprocess.run(
-        [sys.executable, str(here), str(folder), verb, "1"],
+        [*command(here), str(folder), verb, "1"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""The same rows over Spark Connect, where there is no JVM to reach into."""
+"""The same rows, writes and tasks over Spark Connect, where there is no JVM to reach into."""
 
 import json
 import os
@@ -17,19 +17,34 @@ pytest.importorskip("grpc", reason="Spark Connect's packages are not installed")
 
 pytestmark = pytest.mark.spark
 
-SUPPORT = Path(__file__).parents[1] / "support"
+TESTS = Path(__file__).parents[1]
+#: Merging plans, and the tables that are read by them.
+READS = [
+    ("auto", "cow_nested_v9"),
+    ("workers", "mor_basic_v9"),
+    ("overlay", "mor_basic_v9"),
+    ("auto", "cow_odd_partitions_plain_v9"),
+]
 
 
-def run(script: str, *arguments: str) -> Any:
-    """Run a script with a Connect session of its own; return what its last line says."""
+@pytest.fixture(scope="module")
+def came(
+    golden_table: Callable[[str], Path], spark: Any, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """What each part of the script found, in one session."""
+    wanted = {
+        "reads": [(merging, str(golden_table(name))) for merging, name in READS],
+        "writes": [str(tmp_path_factory.mktemp("writes"))],
+        "executor": [],
+    }
     environment = {
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTHONPATH": str(TESTS),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     done = subprocess.run(
-        [sys.executable, str(SUPPORT / script), *arguments],
+        [sys.executable, str(TESTS / "support" / "connect_session.py"), json.dumps(wanted)],
         capture_output=True,
         text=True,
         env=environment,
@@ -37,29 +52,35 @@ def run(script: str, *arguments: str) -> Any:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
 
-def test_rows_over_connect(golden_table: Callable[[str], Path], spark: Any) -> None:
-    reads = [
-        ("auto", "cow_nested_v9"),
-        ("workers", "mor_basic_v9"),
-        ("overlay", "mor_basic_v9"),
-        ("auto", "cow_odd_partitions_plain_v9"),
-    ]
-    arguments = [word for merging, name in reads for word in (merging, str(golden_table(name)))]
+def test_rows_over_connect(came: dict[str, Any]) -> None:
     root = fixtures_root()
     assert root is not None
     expected = json.loads((root / "golden-expected.json").read_text())
-    found = run("connect_reads.py", *arguments)
-    assert found == [expected[name]["snapshot"] for _, name in reads]
+    assert came["reads"] == [expected[name]["snapshot"] for _, name in READS]
 
 
-def test_writes_and_streams_over_connect(tmp_path: Path, spark: Any) -> None:
+def test_writes_and_streams_over_connect(came: dict[str, Any]) -> None:
     """A task fails once, a stream goes from table to table twice, and by ``foreachBatch``."""
-    found = run("connect_writes.py", str(tmp_path))
+    found = came["writes"]
     rows = [["a", 1], ["b", 2], ["c", 2]]
     clean = {"pending": 0, "left": []}
+    assert found.get("failed") is None, found
     assert found["append"] == {"rows": [["a", 1], ["b", 1]], "commits": 1, **clean}
     assert found["sink"] == {"rows": rows, "commits": 2, **clean}
     assert found["foreachBatch"] == {"rows": rows, "commits": 1, **clean}
+
+
+def test_the_executor_over_connect(came: dict[str, Any]) -> None:
+    assert came["executor"] == {
+        "told": [True, 4, True],
+        "few": [10, "2020-01-02 08:04:05+00:00", list(range(10))],
+        "same": True,
+        "many": True,
+        "items": True,
+        "elsewhere": True,
+        "refused": {"item": 3},
+        "groups": {"native": 1000, "python": 1000},
+    }

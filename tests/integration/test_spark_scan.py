@@ -322,3 +322,19 @@ def test_an_empty_table_is_an_empty_frame(hudi_table: Table, spark: Any) -> None
 
 def test_the_active_session_is_used(golden_table: Table, spark: Any) -> None:
     assert lw.open_table(golden_table("cow_basic_v9")).scan().to_spark().count() > 0
+
+
+def test_a_window_over_an_undo_has_the_rows_that_came_back(spark: Any, tmp_path: Path) -> None:
+    table = lw.create_table(
+        tmp_path / "t", schema="id string, n int, p string", key="id", partition_by="p"
+    )
+    table.upsert([{"id": "a", "n": 1, "p": "x"}, {"id": "b", "n": 1, "p": "y"}])
+    plan = table.plan_delete_partitions([{"p": "x"}])
+    plan.apply()
+    after = table.timeline.latest_completion()
+    table.upsert([{"id": "c", "n": 2, "p": "y"}])
+    plan.undo()
+    scan = table.incremental(after)
+    for frame in (scan.to_spark(spark), scan.to_spark(spark).where("n > 0")):
+        assert sorted(row["id"] for row in frame.collect()) == ["a", "c"]
+    assert sorted(scan.to_arrow().column("id").to_pylist()) == ["a", "c"]

@@ -10,7 +10,7 @@ pytest.importorskip("pyspark.sql.datasource", reason="PySpark 4 is not installed
 
 import lakewright as lw
 from support.failing_rows import failing
-from support.left_behind import left_behind
+from support.left_behind import left_behind, nothing_left
 
 pytestmark = pytest.mark.spark
 
@@ -70,7 +70,7 @@ def test_a_task_that_always_fails_leaves_nothing(spark: Any, make: Make, tmp_pat
     with pytest.raises(Exception, match="told to fail"):
         save(spark, table, failing(frame, 1, times=99, folder=tmp_path / "tries"))
     assert found(table) == []
-    assert not table.timeline.pending() and left_behind(table) == []
+    assert not table.timeline.pending() and nothing_left(table)
 
 
 def test_what_is_refused_writes_nothing(spark: Any, make: Make) -> None:

@@ -30,8 +30,9 @@ from support.rescaling import check_law, live_groups
 
 pytestmark = pytest.mark.interop
 
-COW = [("COPY_ON_WRITE", version) for version in (9, 6)]
-KINDS = [*COW, *(("MERGE_ON_READ", version) for version in (9, 6))]
+REST = pytest.mark.rest
+COW = [("COPY_ON_WRITE", 9), pytest.param(("COPY_ON_WRITE", 6), marks=REST)]
+KINDS = [*COW, pytest.param(("MERGE_ON_READ", 9), marks=REST), ("MERGE_ON_READ", 6)]
 SCHEMA = "id string, dt string, n bigint"
 #: Paths with signs that rules, patterns and configs use themselves.
 DAYS = ("2026-11-10", "2026-11-11", "a,b;c", "é😀 (1)")
@@ -141,6 +142,19 @@ class Both:
                 self.spark.sql(f"RESET {key}")
         assert told["result"] == "SUCCESS", told
         return told
+
+    def restored(self, savepoint: str) -> None:
+        """Hudi goes back to a savepoint."""
+        settings = ("hoodie.metadata.enable", "hoodie.write.auto.upgrade")
+        for key in settings:
+            self.spark.sql(f"SET {key}=false")
+        self.spark.sql(f"SET hoodie.write.table.version={self.version}")
+        try:
+            given = f"path => '{self.path}', instant_time => '{savepoint}'"
+            self.spark.sql(f"CALL rollback_to_savepoint({given})").collect()
+        finally:
+            for key in (*settings, "hoodie.write.table.version"):
+                self.spark.sql(f"RESET {key}")
 
     def _hold(self, given: Sequence[Row]) -> None:
         self.held |= {(i, day): n for i, day, n in given}
@@ -368,3 +382,16 @@ def test_rules_match_what_java_finds(hudi_spark: Any, rule: BucketRule) -> None:
     by_java = {path for path in PATHS if pattern.matcher(path).find()}
     assert {path for path in PATHS if made.matches(path)} == by_java
     assert by_java
+
+
+def test_we_write_on_after_hudi_went_back_behind_a_rescale(both: Both) -> None:
+    both.create(4)
+    both.ours(*rows(1, range(40)))
+    saved = both.table.savepoint().requested
+    both.table.buckets.plan_rescale(rules=7).apply()
+    both.restored(saved)
+    # Its restore leaves the hashing config, which its writers believe: ours takes it away.
+    both.ours(*rows(2, range(10, 20)))
+    assert set(both.check().values()) == {4}
+    both.theirs(*rows(3, range(15, 50)))
+    assert set(both.check().values()) == {4}

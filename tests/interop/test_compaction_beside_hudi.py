@@ -12,7 +12,7 @@ import lakewright as lw
 from lakewright.actions.services.compaction import compact, schedule_compaction
 from lakewright.actions.services.log_compaction import log_compact, schedule_log_compaction
 from lakewright.api.table import Table
-from lakewright.model.instant import Action
+from lakewright.model.instant import Action, Instant
 from lakewright.storage.open import open_storage
 from lakewright.table.state import open_state
 from support.hudi_writer import PLAIN
@@ -148,3 +148,37 @@ def test_hudi_reads_and_compacts_what_a_log_compaction_left(
     call(hudi_spark, table, "run")
     assert is_compacted(table)
     check_readers(hudi_spark, table, after)
+
+
+@pytest.mark.parametrize("order_by", ["n", None], ids=["event-time", "commit-time"])
+def test_logs_of_writers_that_overlapped_are_merged_as_hudi_merges_them(
+    hudi_spark: Any, tmp_path: Path, order_by: str | None
+) -> None:
+    """As by non-blocking concurrency control: the first that began is the last that ended."""
+    table = lw.create_table(
+        tmp_path / "t",
+        schema="id string, n bigint, v string",
+        key="id",
+        order_by=order_by,
+        type="MERGE_ON_READ",
+        buckets=1,
+    )
+
+    def put(value: str, *ids: str) -> Instant:
+        table.upsert([{"id": i, "n": 1, "v": value} for i in ids])
+        return table.timeline.data()[-1]
+
+    put("base", "a", "b", "c")
+    first = put("first", "a", "b")
+    folder = Path(table.path, ".hoodie", "timeline")
+    done = folder / f"{first.requested}_{first.completed}.deltacommit"
+    aside = done.rename(tmp_path / "aside")
+    second = put("second", "a", "c")
+    aside.rename(folder / f"{first.requested}_{int(second.completed or 0) + 1}.deltacommit")
+    expected = {("a", "second"), ("b", "first"), ("c", "second")}
+    for _ in range(2):
+        found = hudi_spark.read.format("hudi").load(table.path).collect()
+        ours = table.scan().to_arrow().to_pylist()
+        assert {(row["id"], row["v"]) for row in found} == expected
+        assert {(row["id"], row["v"]) for row in ours} == expected
+        table.compact()

@@ -1,5 +1,6 @@
 """Our locks, heartbeats and markers beside real Hudi: each side respects the other's."""
 
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,25 @@ def test_what_we_roll_back_hudi_accepts(orders: Orders) -> None:
     assert orders.rows() == {"a": 1, "b": 3, "d": 4}
     assert orders.timeline()[1] == "rollback completed"
     assert not [p for p in leftovers(storage) if p.startswith(".hoodie")]
+
+
+def test_a_rollback_that_hudi_refuses_is_not_carried_out(cow: Orders) -> None:
+    cow.upsert(("a", 2), ("c", 1))
+    table = lw.open_table(cow.path)
+    saved = table.savepoint().requested
+    name = f"t_{uuid.uuid4().hex}"
+    cow.spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{cow.path}'")
+    cow.spark.sql("SET hoodie.metadata.enable=false")
+    with pytest.raises(Exception, match=r"(?i)roll"):
+        cow.spark.sql(f"CALL rollback_to_instant(table => '{name}', instant_time => '{saved}')")
+    cow.spark.sql("RESET hoodie.metadata.enable")
+    with pytest.raises(Exception, match=r"(?i)roll"):
+        cow.upsert(("d", 1))  # the plan that it left is in its own way
+    eager = {"hoodie.cleaner.policy.failed.writes": "EAGER"}
+    table.upsert([{"id": "e", "city": "oslo", "n": 1}], options=eager)
+    assert cow.rows() == {"a": 2, "b": 1, "c": 1, "e": 1}
+    cow.upsert(("d", 1))
+    assert cow.rows() == {"a": 2, "b": 1, "c": 1, "d": 1, "e": 1}
 
 
 def _schema(storage: Storage) -> str | None:

@@ -32,7 +32,7 @@ from lakewright.index.layout import BUCKETS, IndexKind
 from lakewright.model.bucket_rules.rules import BucketRules
 from lakewright.model.errors import AlreadyExists, Invalid, Unsupported
 from lakewright.model.options import check_properties, parse_bool
-from lakewright.model.schema import META_COLUMNS, OPERATION
+from lakewright.model.schema import BINARY, META_COLUMNS, OPERATION, Fixed
 from lakewright.model.table import MergeMode, TableDescriptor, TableId, TableType
 from lakewright.storage.port import Storage
 from lakewright.table.evolution import check_columns
@@ -189,6 +189,14 @@ def _check_schema(descriptor: TableDescriptor) -> None:
     check_columns(schema)
     check_names(schema)
     check_role("order_by", descriptor.ordering, schema)
+    for name in descriptor.ordering:
+        if (kind := schema.find(name)) == BINARY or isinstance(kind, Fixed):
+            raise Invalid(
+                f"order_by names {name!r}, which is a {kind}: Hudi cannot compare such values, and "
+                "could not read the table.",
+                next_step="Order by a number, a date, a time or a text.",
+                column=name,
+            )
 
 
 def _flag(value: bool | None, key: str, given: Mapping[str, str], *, default: bool) -> str:

@@ -95,7 +95,9 @@ def index_properties(
             next_step=f"Allowed: some of {', '.join(key)}.",
         )
     if len(set(fields)) != len(fields):
-        raise Invalid(f"hash_by names a column twice: {', '.join(fields)}.")
+        raise Invalid(
+            f"hash_by names a column twice: {', '.join(fields)}.", next_step="Name each once."
+        )
     return {
         INDEX_TYPE.key: said.value,
         BUCKETS.key: str(number),

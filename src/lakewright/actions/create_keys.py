@@ -179,4 +179,6 @@ def check_role(role: str, names: Sequence[str], schema: Struct) -> None:
         if "," in name or "/" in name:
             raise Invalid(f"{role} names {name!r}.", next_step="Names hold no ',' and '/'.")
     if len(set(names)) != len(names):
-        raise Invalid(f"{role} names a column twice: {', '.join(names)}.")
+        raise Invalid(
+            f"{role} names a column twice: {', '.join(names)}.", next_step="Name each once."
+        )

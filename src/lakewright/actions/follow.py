@@ -13,6 +13,7 @@ from lakewright.model.files import ReadingMode
 from lakewright.model.instant import BEGINNING, Action, Instant, State, parse_point_in_time
 from lakewright.table.horizon import earliest_retained, window
 from lakewright.table.state import TableState
+from lakewright.table.undone import undone_by
 from lakewright.timeline.moments import whole_second
 
 EARLIEST = "earliest"
@@ -20,7 +21,7 @@ LATEST = "latest"
 
 
 class WhenGone(StrEnum):
-    """What a follower does when history that it needs was cleaned away."""
+    """What a follower does when history that it needs, or has read, is gone."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -32,7 +33,8 @@ class Follow:
 
     ``limit`` is how many commits a window takes at most, None for all. With ``when_gone`` skip,
     rows are read as they are now where an older state was cleaned away (no key is missed: what
-    changed since comes with a later window), and changes that cannot be told are left out.
+    changed since comes with a later window), changes that cannot be told are left out, and
+    what was read and then taken back by a rollback or a restore stays read.
     """
 
     request: ScanRequest
@@ -96,6 +98,25 @@ def next_offset(state: TableState, follow: Follow, after: str, upto: str | None 
         if _end(instant) >= _end(new[follow.limit - 1]) and newest >= first_kept:
             return min(_end(done[number]), last)
     return last
+
+
+def check_read(state: TableState, follow: Follow, after: str) -> None:
+    """Refuse to go on after ``after``, the end of a window, where it was taken back since.
+
+    Whoever read the window keeps rows that the table never had, and nothing that is new in it
+    will tell so. ``HistoryGone`` names the rollback or restore.
+    """
+    undoing = None if follow.when_gone is WhenGone.SKIP else undone_by(state, after)
+    if undoing is not None:
+        raise HistoryGone(
+            f"what was read up to {after} did not last: the {undoing.action} {undoing.requested} "
+            "took writes back, and no later change tells which rows that concerns.",
+            next_step="Take the table as it is now (scan()) and follow it from latest, or begin "
+            "anew from earliest. A stream goes on, with what it read, if the option history is "
+            "skip.",
+            after=after,
+            undone_by=undoing.requested,
+        )
 
 
 def plan_window(state: TableState, follow: Follow, after: str, upto: str) -> ScanPlan:

@@ -6,6 +6,7 @@ from datetime import tzinfo
 
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task, run_task
 from lakewright.format.hudi.base_footer import read_footer, refuse_unknown_format
+from lakewright.format.hudi.metadata.commit import PLAN_ENTRY, UNDO_ENTRY
 from lakewright.index.bucket_pruner import bucket_pruner
 from lakewright.model.errors import Invalid, Unsupported
 from lakewright.model.expression.bind import bind
@@ -14,7 +15,7 @@ from lakewright.model.expression.nodes import Expression
 from lakewright.model.expression.parse import parse_expression
 from lakewright.model.expression.render import to_sql
 from lakewright.model.files import FileSlice, PartitionDescriptor, ReadingMode
-from lakewright.model.instant import parse_point_in_time
+from lakewright.model.instant import Action, Instant, parse_point_in_time
 from lakewright.model.schema import META_COLUMNS, META_FIELDS, Struct
 from lakewright.table.changes.images import change_schema
 from lakewright.table.changes.plan import plan_changes
@@ -214,9 +215,12 @@ def plan_scan(state: TableState, request: ScanRequest, pruner: Pruner | None = N
     if request.mode is ReadingMode.INCREMENTAL:
         _require_commit_times(state)
         seen = _seen_until(state, request.end)
-        changed_by = frozenset(i.requested for i in window(state, request.start, request.end))
+        instants = window(state, request.start, request.end)
+        changed_by = frozenset(i.requested for i in instants)
         between = index.list_files_between(request.start, request.end, filters, tally=tally)
-        tasks = _tasks((part.descriptor, part.file_slices) for part in between)
+        tasks = _tasks(
+            ((part.descriptor, part.file_slices) for part in between), _returned(state, instants)
+        )
     else:
         as_of = None if request.as_of is None else whole_second(request.as_of)
         seen = SeenInstants.of(state.timeline, as_of=as_of)
@@ -298,15 +302,32 @@ def _merger(state: TableState, request: ScanRequest, tasks: Sequence[Task]) -> R
     return custom_merger(MergePolicy.of(state.config))
 
 
+def _returned(state: TableState, instants: Sequence[Instant]) -> frozenset[str]:
+    """Return the partitions that came back in a window by the undo of a drop from before it.
+
+    By their commit times rows are none of the window's. Who read on from the drop knows only
+    those that it had read before the drop, and by no commit time which ones those are.
+    """
+    replacing = [i for i in instants if i.action is Action.REPLACECOMMIT]
+    applied: set[str] = set()
+    back: dict[str, set[str]] = {}
+    for _, body in state.timeline.commits(replacing):
+        applied.add(body.extra.get(PLAN_ENTRY, ""))
+        if UNDO_ENTRY in body.extra:
+            back.setdefault(body.extra[UNDO_ENTRY], set()).update(body.write_stats)
+    return frozenset(path for plan, paths in back.items() if plan not in applied for path in paths)
+
+
 def _tasks(
     parts: Iterable[tuple[PartitionDescriptor, Sequence[FileSlice]]],
+    returned: frozenset[str] = frozenset(),
 ) -> tuple[ReadTask, ...]:
     tasks = []
     for descriptor, slices in parts:
         for piece in slices:
             if piece.base is not None and not piece.base.name.endswith(".parquet"):
                 refuse_unknown_format(piece.base.path)
-            tasks.append(ReadTask(piece, descriptor))
+            tasks.append(ReadTask(piece, descriptor, whole=descriptor.path in returned))
     return tuple(tasks)
 
 

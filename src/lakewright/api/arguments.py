@@ -27,5 +27,24 @@ def texts_of(name: str, values: Iterable[object]) -> tuple[str, ...]:
     return tuple(text_of(f"{name}[{number}]", value) for number, value in enumerate(values))
 
 
+def column_names(columns: object) -> tuple[str, ...] | None:
+    """Return the names of the columns that are asked for; None stands for all."""
+    if columns is None:
+        return None
+    if isinstance(columns, str):
+        raise Invalid(
+            f"columns={columns!r} is one text.", next_step=f"Give a list: columns=[{columns!r}]."
+        )
+    names: list[str] = []
+    for name in columns if isinstance(columns, Iterable) else (columns,):
+        if not isinstance(name, str):
+            raise Invalid(
+                f"columns={columns!r}: {name!r} is no name of a column.",
+                next_step="Give a list of names: columns=['id', 'name'].",
+            )
+        names.append(name)
+    return tuple(names)
+
+
 def _kind(value: object) -> str:
     return f"a value of type {type(value).__name__}"

@@ -1,11 +1,12 @@
 """Creating tables: what the user says, turned into a checked plan."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from lakewright.actions.create import CreatePlan, plan_create
 from lakewright.actions.create import create_table as create_at
+from lakewright.actions.create_keys import CLASSES
 from lakewright.api.schemas import read_schema
 from lakewright.api.table import Table
 from lakewright.format.hudi.config import KeyGenerator
@@ -102,7 +103,7 @@ def plan_table(
         table_type=_choice(TableType, "type", details.get("type", "COPY_ON_WRITE")),
         partition_by=_names(details.get("partition_by"), "partition_by"),
         ordering=_names(details.get("order_by"), "order_by"),
-        properties=details.get("properties", {}),
+        properties=_properties(details.get("properties")),
     )
     return plan_create(
         descriptor,
@@ -110,7 +111,9 @@ def plan_table(
         merge_mode=_optional(MergeMode, "merge_mode", details.get("merge_mode")),
         hive_style=details.get("hive_style"),
         url_encode=details.get("url_encode"),
-        key_generator=_optional(KeyGenerator, "key_generator", details.get("key_generator")),
+        key_generator=_optional(
+            KeyGenerator, "key_generator", details.get("key_generator"), tuple(CLASSES)
+        ),
         index=_optional(IndexKind, "index", details.get("index")),
         buckets=_buckets(details.get("buckets"), descriptor.properties),
         hash_by=_names(details.get("hash_by"), "hash_by"),
@@ -128,21 +131,45 @@ def _buckets(
     return rules.default if is_number else rules
 
 
-def _names(value: str | Sequence[str] | None, role: str) -> tuple[str, ...]:
-    names = (value,) if isinstance(value, str) else tuple(value or ())
+# What follows takes anything: these are values that a user typed.
+
+
+def _properties(value: object) -> Mapping[str, str]:
+    if value is None:
+        return {}
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return value
+    raise Invalid(
+        f"properties={value!r} is no mapping from names to texts.",
+        next_step="Give properties={'hoodie.parquet.small.file.limit': '0'}, say.",
+    )
+
+
+def _names(value: object, role: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    names = tuple(value) if isinstance(value, Iterable) and not _is_text(value) else (value,)
     if not all(name and isinstance(name, str) for name in names):
         raise Invalid(f"{role}={value!r} names no column.", next_step="Give names of columns.")
-    return names
+    return tuple(name for name in names if isinstance(name, str))
 
 
-def _optional(kind: type[Choice], name: str, value: str | None) -> Choice | None:
-    return None if value is None else _choice(kind, name, value)
+def _is_text(value: object) -> bool:
+    return isinstance(value, str | bytes | Mapping)
 
 
-def _choice(kind: type[Choice], name: str, value: str) -> Choice:
-    try:
-        return kind(value.upper())
-    except ValueError as cause:
+def _optional(
+    kind: type[Choice], name: str, value: object, allowed: Sequence[Choice] = ()
+) -> Choice | None:
+    return None if value is None else _choice(kind, name, value, allowed)
+
+
+def _choice(kind: type[Choice], name: str, value: object, allowed: Sequence[Choice] = ()) -> Choice:
+    """Return the choice of this name; ``allowed`` are those to tell of where not all can be."""
+    chosen = next((one for one in kind if isinstance(value, str) and one == value.upper()), None)
+    if chosen is None:
         raise Invalid(
-            f"{name}={value!r} is not known.", next_step=f"Allowed: {', '.join(kind)}."
-        ) from cause
+            f"{name}={value!r} is not known.",
+            next_step=f"Allowed: {', '.join(allowed or tuple(kind))}.",
+        )
+    return chosen

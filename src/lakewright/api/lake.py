@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol, Unpack
 
 import pyarrow as pa
 
+from lakewright.api.arguments import text_of
 from lakewright.api.creating import CreateOptions, plan_table
 from lakewright.api.table import Table
 from lakewright.catalog.filesystem import parse_table_name
@@ -54,7 +55,7 @@ class Lake:
             raise Unsupported(
                 "this lake was made without SQL.", next_step="Open it with lakewright.connect()."
             )
-        return self._statements.run(self, text)
+        return self._statements.run(self, text_of("text", text))
 
     def create_table(
         self,
@@ -74,9 +75,7 @@ class Lake:
         table = parse_table_name(name)
         plan = plan_table(table, schema, key, details)
         try:
-            self._catalog.create_table(
-                table, plan, None if location is None else os.fspath(location)
-            )
+            self._catalog.create_table(table, plan, None if location is None else _place(location))
         except AlreadyExists:
             if not if_not_exists:
                 raise
@@ -84,7 +83,7 @@ class Lake:
 
     def register_table(self, name: str, location: str | os.PathLike[str]) -> Table:
         """Give a name in this lake to a table that lies elsewhere."""
-        self._catalog.register_table(parse_table_name(name), os.fspath(location))
+        self._catalog.register_table(parse_table_name(name), _place(location))
         return self.table(name)
 
     def table(self, name: str) -> Table:
@@ -116,3 +115,8 @@ class Lake:
     def drop_database(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Drop a database; one that holds tables only with ``cascade``, which deletes them."""
         self._catalog.drop_database(name, if_exists=if_exists, cascade=cascade)
+
+
+def _place(location: object) -> str:
+    path = os.fspath(location) if isinstance(location, os.PathLike) else location
+    return text_of("location", path)

@@ -404,7 +404,10 @@ def _given(plan: PlanLike | None, service: Service, given: Mapping[str, object])
         )
     match plan:
         case ServicePlan(service=kind) if kind is not service:
-            raise Invalid(f"the plan is one of a {kind}, not of a {service}.")
+            raise Invalid(
+                f"the plan is one of a {kind}, not of a {service}.",
+                next_step="Give it to the verb of its own service.",
+            )
         case ServicePlan(instant=None):
             raise Invalid(
                 "the plan was made to be looked at and is not on the timeline.",

@@ -1,5 +1,6 @@
 """What users call a schema: Arrow, Spark, Avro JSON or DDL text."""
 
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,8 @@ def read_schema(value: Any) -> Schema:  # noqa: ANN401 - judged by what it is
             return parse_avro_schema(value)
         case str():
             return parse_ddl(value)
+        case {"type": "record"}:  # Avro JSON that was parsed already, as fastavro takes it
+            return parse_avro_schema(_avro_text(value))
         case _ if type(value).__module__.startswith("pyspark."):
             from lakewright.engine.spark.schema import from_spark_schema
 
@@ -31,3 +34,13 @@ def read_schema(value: Any) -> Schema:  # noqa: ANN401 - judged by what it is
                 f"a {type(value).__name__} is no schema.",
                 next_step="Give an Arrow schema, a Spark StructType, Avro JSON or DDL text.",
             )
+
+
+def _avro_text(value: object) -> str:
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError) as cause:
+        raise Invalid(
+            f"the Avro schema holds what JSON does not: {cause}.",
+            next_step="Give texts, numbers, lists and mappings, or the JSON text.",
+        ) from cause

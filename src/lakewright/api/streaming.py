@@ -5,15 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lakewright.actions.follow import EARLIEST, Follow, first_offset, next_offset
+from lakewright.actions.follow import EARLIEST, Follow, check_read, first_offset, next_offset
 from lakewright.actions.scan import ScanRequest
 from lakewright.actions.write.request import WriteRequest
 from lakewright.actions.write.stream_batch import StreamBatch
+from lakewright.api.arguments import column_names, text_of
 from lakewright.api.scan import Scan
 from lakewright.api.writing import Writable
 from lakewright.model.errors import Invalid, LakewrightError, NotFound
 from lakewright.model.expression.nodes import Expression
 from lakewright.model.files import ReadingMode
+from lakewright.model.instant import Instant, effective_time, is_instant_time
 from lakewright.model.options import check_options
 from lakewright.model.writing import Operation, WriteResult
 from lakewright.storage.open import open_storage
@@ -134,7 +136,10 @@ class Streaming(Writable):
                 next_step='Try stream_writer(checkpoint="…"), with the query\'s own '
                 "checkpointLocation.",
             )
-        kind = _OPERATIONS.get(operation.lower())
+        for name, given in (("checkpoint", checkpoint), ("stream", stream)):
+            if given is not None and not text_of(name, given):
+                raise Invalid(f"{name} is empty.", next_step="Give a text that names it.")
+        kind = _OPERATIONS.get(text_of("operation", operation).lower())
         if kind is None:
             raise Invalid(
                 f"operation={operation!r} is not known.",
@@ -153,7 +158,7 @@ class Streaming(Writable):
 
     def follow(
         self,
-        start: str = EARLIEST,
+        start: Instant | str = EARLIEST,
         *,
         changes: bool = False,
         where: Expression | str | None = None,
@@ -165,25 +170,44 @@ class Streaming(Writable):
 
         ``start`` is the end of the last window that was read, ``earliest``, ``latest``, an
         instant or a time. A window takes ``max_instants`` commits, or all; its scan gives the
-        rows that they changed, or with ``changes=True`` the changes themselves.
+        rows that they changed, or with ``changes=True`` the changes themselves. ``HistoryGone``
+        where what was read up to ``start`` was taken back since, by a rollback or a restore.
         """
-        if max_instants is not None and max_instants < 1:
-            raise Invalid(f"max_instants={max_instants}.", next_step="Allowed: 1 or more, None.")
+        _check_limit(max_instants)
         request = ScanRequest(
             where=where,
-            columns=None if columns is None else tuple(columns),
+            columns=column_names(columns),
             meta=meta,
             mode=ReadingMode.CDC if changes else ReadingMode.INCREMENTAL,
         )
-        return self._windows(Follow(request, max_instants), start)
+        return self._windows(Follow(request, max_instants), _begins(start))
 
     def _windows(self, follow: Follow, start: str) -> Iterator[Window]:
         state = self._state()
         offset = first_offset(state, start)
+        if is_instant_time(start):
+            check_read(state, follow, offset)
         while (end := next_offset(state, follow, offset)) != offset:
             asked = replace(follow.request, start=offset, end=end)
             yield Window(offset, end, Scan(state, asked, name=self._name, spark=self._spark))
             offset, state = end, self._state()
+            check_read(state, follow, offset)
+
+
+def _check_limit(value: object) -> None:
+    if value is not None and not (isinstance(value, int) and value >= 1):
+        raise Invalid(f"max_instants={value!r}.", next_step="Allowed: 1 or more, None.")
+
+
+def _begins(start: object) -> str:
+    """Return where to begin, of what a user gave."""
+    since = effective_time(start) if isinstance(start, Instant) else start
+    if isinstance(since, str):
+        return since
+    raise Invalid(
+        f"start={start!r} says not where to begin.",
+        next_step="Give 'earliest', 'latest', an instant, a time, or the end of a window.",
+    )
 
 
 def query_id(checkpoint: str, options: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import html
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakewright.actions.fsck import FsckReport, fsck
 from lakewright.actions.scan import ScanRequest
 from lakewright.api.altering import Alterable
+from lakewright.api.arguments import column_names
 from lakewright.api.rowlevel import Editable
 from lakewright.api.scan import Scan
 from lakewright.api.streaming import Streaming
@@ -18,7 +19,7 @@ from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.model.errors import Invalid
 from lakewright.model.expression.nodes import Expression
 from lakewright.model.files import PartitionDescriptor, PartitionSnapshot, ReadingMode
-from lakewright.model.instant import parse_point_in_time
+from lakewright.model.instant import Instant, effective_time, parse_point_in_time
 from lakewright.model.table import TableDef
 from lakewright.storage.port import Storage
 from lakewright.table.file_index import FileIndex
@@ -28,7 +29,7 @@ from lakewright.timeline.view import TimelineView
 if TYPE_CHECKING:
     from lakewright.engine.spark.names import SparkSession
 
-PointInTime = str | dt.datetime | dt.date
+PointInTime = Instant | str | dt.datetime | dt.date
 _MODES = {
     "snapshot": ReadingMode.SNAPSHOT,
     "read_optimized": ReadingMode.SNAPSHOT_READ_OPTIMIZED,
@@ -101,7 +102,7 @@ class Table(Editable, Alterable, Streaming, Retained):
         *,
         meta: bool = False,
     ) -> Scan:
-        """Read the table's rows, now or ``as_of`` an instant or a time.
+        """Read the table's rows, now or ``as_of`` an instant (``result.instant``) or a time.
 
         ``where`` is an expression or SQL text; ``columns`` names the columns wanted (``"*"``
         stands for all of the table's own, so ``["*", "_hoodie_commit_time"]`` adds one of
@@ -112,7 +113,7 @@ class Table(Editable, Alterable, Streaming, Retained):
         state = self._state()
         request = ScanRequest(
             where=where,
-            columns=_names(columns),
+            columns=column_names(columns),
             meta=meta,
             mode=reading,
             as_of=_point(state, as_of),
@@ -121,7 +122,7 @@ class Table(Editable, Alterable, Streaming, Retained):
 
     def incremental(
         self,
-        start: PointInTime | None,
+        start: PointInTime | None = None,
         end: PointInTime | None = None,
         *,
         where: Expression | str | None = None,
@@ -131,16 +132,17 @@ class Table(Editable, Alterable, Streaming, Retained):
         """Read the rows that changed after ``start`` (exclusive) up to ``end`` (inclusive).
 
         None or ``"000"`` as start means from the beginning, None as end means now. Times are
-        completion times for tables of version 8 and later, instant times before.
+        completion times for tables of version 8 and later, instant times before; an ``Instant``
+        (``result.instant``) stands for the right one of its two.
         """
         state = self._state()
         request = ScanRequest(
             where=where,
-            columns=_names(columns),
+            columns=column_names(columns),
             meta=meta,
             mode=ReadingMode.INCREMENTAL,
-            start=_point(state, start),
-            end=_point(state, end),
+            start=_edge(state, start),
+            end=_edge(state, end),
         )
         return self._scan(state, request)
 
@@ -159,10 +161,10 @@ class Table(Editable, Alterable, Streaming, Retained):
         state = self._state()
         request = ScanRequest(
             where=where,
-            columns=_names(columns),
+            columns=column_names(columns),
             mode=ReadingMode.CDC,
-            start=_point(state, start),
-            end=_point(state, end),
+            start=_edge(state, start),
+            end=_edge(state, end),
         )
         return self._scan(state, request)
 
@@ -210,23 +212,13 @@ def _mode(mode: object) -> ReadingMode:
     return found
 
 
-def _names(columns: object) -> tuple[str, ...] | None:
-    if columns is None:
-        return None
-    if isinstance(columns, str):
-        raise Invalid(
-            f"columns={columns!r} is one text.", next_step=f"Give a list: columns=[{columns!r}]."
-        )
-    names: list[str] = []
-    for name in columns if isinstance(columns, Iterable) else (columns,):
-        if not isinstance(name, str):
-            raise Invalid(
-                f"columns={columns!r}: {name!r} is no name of a column.",
-                next_step="Give a list of names: columns=['id', 'name'].",
-            )
-        names.append(name)
-    return tuple(names)
-
-
 def _point(state: TableState, value: PointInTime | None) -> str | None:
+    """Return the requested time that ``value`` means, for time travel."""
+    if isinstance(value, Instant):
+        return value.requested
     return None if value is None else parse_point_in_time(value, state.config.timezone)
+
+
+def _edge(state: TableState, value: PointInTime | None) -> str | None:
+    """Return the time that ``value`` means as the edge of a window."""
+    return effective_time(value) if isinstance(value, Instant) else _point(state, value)

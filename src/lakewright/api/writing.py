@@ -75,7 +75,9 @@ class Writable:
     ) -> WriteResult:
         """Add many rows: as ``insert``, but always into new files where the table has no buckets.
 
-        ``sort_mode`` is ``NONE`` (default), ``PARTITION_SORT`` or ``GLOBAL_SORT``.
+        ``sort_mode`` is ``NONE`` (default), ``PARTITION_SORT``, ``GLOBAL_SORT``, or one of Hudi's
+        two ways to bring the rows of a partition together (``PARTITION_PATH_REPARTITION``,
+        ``PARTITION_PATH_REPARTITION_AND_SORT``).
         """
         if sort_mode is not None:
             how["options"] = {**_texts("options", how.get("options")), SORT_MODE.key: sort_mode}

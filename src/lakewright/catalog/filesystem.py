@@ -1,5 +1,6 @@
 """A catalog that is a folder: databases are folders in it, tables are folders in those."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 
@@ -20,7 +21,7 @@ _NAME = re.compile(r"[^\W][\w-]*")
 
 def parse_table_name(name: str) -> TableId:
     """Read ``database.table``, or ``table`` in the default database."""
-    database, dot, table = name.rpartition(".")
+    database, dot, table = _text(name).rpartition(".")
     table_id = TableId(database if dot else DEFAULT_DATABASE, table)
     for part in (table_id.database, table_id.name):
         if not _NAME.fullmatch(part):
@@ -34,11 +35,16 @@ def parse_table_name(name: str) -> TableId:
 
 def parse_database_name(name: str) -> str:
     """Return the name of a database where it is one."""
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(_text(name)):
         raise Invalid(
             f"{name!r} is no database name.", next_step="Use letters, digits, '_' and '-'."
         )
     return name
+
+
+def _text(name: object) -> str:
+    """Return a name as it is; what is no text is no name."""
+    return name if isinstance(name, str) else ""
 
 
 class FilesystemCatalog:
@@ -50,7 +56,7 @@ class FilesystemCatalog:
     that holds its location.
     """
 
-    def __init__(self, root: str, options: Mapping[str, str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], options: Mapping[str, str]) -> None:
         self._root = open_storage(root, options)
         self._options = options
 
@@ -168,7 +174,9 @@ class FilesystemCatalog:
         for name in [database] if database else self._names_of_databases():
             linked = {f.path.rpartition("/")[2] for f in self._root.list(f"{_LINKS}/{name}")}
             folders = {f.rpartition("/")[2] for f in self._root.folders(name)}
-            for table in (TableId(name, found) for found in sorted(linked | folders)):
+            # A folder whose name is none for a table (a dot in it, say) could not be opened by it.
+            names = sorted(found for found in linked | folders if _NAME.fullmatch(found))
+            for table in (TableId(name, found) for found in names):
                 path = f"{name}/{table.name}/{PROPERTIES_PATH}"
                 if table.name in linked or (
                     self._root.stat(path) is not None and not self._is_dropped(table)
@@ -221,7 +229,7 @@ class FilesystemCatalog:
             return None
 
     def _names_of_databases(self) -> list[str]:
-        folders = {name for name in self._root.folders() if not name.startswith(".")}
+        folders = {name for name in self._root.folders() if _NAME.fullmatch(name)}
         links = {path.rpartition("/")[2] for path in self._root.folders(_LINKS)}
         return sorted(folders | links)
 

@@ -6,7 +6,7 @@ disk have. The hash config of the same instant holds the rules as the user wrote
 say more than a hashing config can; without its hashing config it means nothing. The hashing
 metadata of a write lists the partitions whose number is fixed, and by which write.
 
-A config counts unless its instant is pending or was rolled back. Every config of ours but the
+A config counts unless its instant is pending or was taken back. Every config of ours but the
 first, which is made with the table, belongs to a write on the timeline: it begins to count in the
 moment in which that write completes, and is deleted when the write is taken back. A hashing
 metadata counts where its write has completed; one that is lost, or that a write which began
@@ -28,7 +28,6 @@ from lakewright.format.hudi.hashing_config import (
     hashing_config_path,
     parse_hashing_config_name,
 )
-from lakewright.format.hudi.metadata.rollback import RollbackMetadata
 from lakewright.format.hudi.simple_hash_meta import (
     SIMPLE_ARCHIVE,
     SIMPLE_FOLDER,
@@ -57,6 +56,7 @@ from lakewright.storage.paths import split
 from lakewright.storage.port import FileStat, Storage
 from lakewright.timeline.clock import newest_time
 from lakewright.timeline.load import ATTEMPTS, load_timeline
+from lakewright.timeline.undone import taken_back
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
@@ -271,13 +271,15 @@ class HashingStore:
         As in Hudi, one whose instant is not on the timeline counts too: others may have put it
         there. One that is newer than the view may belong to a write that began since.
         """
-        if instant == FIRST_INSTANT or view.is_committed(instant):
+        if instant == FIRST_INSTANT or instant in view.completions:
+            return True
+        if instant in taken_back(view):
+            return False
+        if view.is_committed(instant):
             return True
         if any(
             i.requested == instant and i.action.completes_as.writes_data for i in view.pending()
         ):
-            return False
-        if instant in _rolled_back(view):
             return False
         if instant <= newest_time(view):
             return True
@@ -487,17 +489,6 @@ def _outranks(view: TimelineView, info: PartitionHashInfo, version: ConfigVersio
     fixed = info.instant
     known = fixed in view.completions
     return fixed >= version.instant and (known or fixed in view.bodies.archived_since(fixed))
-
-
-def _rolled_back(view: TimelineView) -> frozenset[str]:
-    """Return the instants that rollbacks on the active timeline took back."""
-    found: set[str] = set()
-    for instant in view.by_action(Action.ROLLBACK):
-        if instant.is_completed:
-            metadata = view.metadata(instant)
-            if isinstance(metadata, RollbackMetadata):
-                found.update(metadata.commits)
-    return frozenset(found)
 
 
 def _lost(partition: str, mine: int, now: int, by: str) -> Conflict:

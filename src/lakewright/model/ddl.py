@@ -45,6 +45,10 @@ _SIMPLE: dict[exp.DType, DataType] = {
 }
 
 
+#: What may be said of a column beside its type.
+_KEPT = (exp.NotNullColumnConstraint, exp.CommentColumnConstraint)
+
+
 def parse_ddl(text: str) -> Struct:
     """Read the columns of a table in Spark's DDL; the error names what cannot be read."""
     try:
@@ -68,7 +72,18 @@ def parse_ddl(text: str) -> Struct:
 def read_column(column: exp.ColumnDef) -> Field:
     """Read a column that sqlglot has parsed already, as a part of a statement."""
     constraints = [c.kind for c in column.args.get("constraints") or ()]
-    not_null = any(isinstance(kind, exp.NotNullColumnConstraint) for kind in constraints)
+    not_null = any(
+        isinstance(kind, exp.NotNullColumnConstraint) and not kind.args.get("allow_null")
+        for kind in constraints
+    )
+    for kind in constraints:
+        if not isinstance(kind, _KEPT):
+            raise Invalid(
+                f"column {column.name!r}: {kind.sql(dialect=LakeSql)} is not kept by a table.",
+                next_step="A column has a type, NOT NULL and COMMENT. The key of a table is named "
+                "beside its columns: key=, or primaryKey in TBLPROPERTIES.",
+                column=column.name,
+            )
     comments = [k.name for k in constraints if isinstance(k, exp.CommentColumnConstraint)]
     doc = comments[0] if comments else None
     return Field(column.name, read_type(column.kind, column.name), nullable=not not_null, doc=doc)
@@ -77,7 +92,11 @@ def read_column(column: exp.ColumnDef) -> Field:
 def read_type(kind: exp.DataType | None, column: str = "value") -> DataType:
     """Read a type that sqlglot has parsed; ``column`` is told in errors."""
     if kind is None:
-        raise Invalid(f"column {column!r} has no type.", column=column)
+        raise Invalid(
+            f"column {column!r} has no type.",
+            next_step="Write columns as 'id string, ts bigint'.",
+            column=column,
+        )
     if kind.this in _SIMPLE:
         return _SIMPLE[kind.this]
     parts = kind.expressions

@@ -128,7 +128,7 @@ class Corrupt(LakewrightError):
 
 
 class HistoryGone(LakewrightError):
-    """The history asked for was cleaned or archived away, so no exact answer can be given."""
+    """The history asked for was cleaned, archived or taken back: no exact answer can be given."""
 
     code = "history_gone"
 

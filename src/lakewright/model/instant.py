@@ -113,6 +113,27 @@ def instant_datetime(time: str, zone: dt.tzinfo = dt.UTC) -> dt.datetime:
     return moment.replace(microsecond=millis * 1000, tzinfo=zone)
 
 
+def requested_time(instant: "Instant | str | None") -> str | None:
+    """Return the time by which time travel counts an instant; texts stay as they are."""
+    return instant.requested if isinstance(instant, Instant) else instant
+
+
+def effective_time(instant: "Instant | str | None") -> str | None:
+    """Return the time by which windows count an instant; texts stay as they are.
+
+    ``Invalid`` where it is pending: it has taken no effect yet.
+    """
+    if not isinstance(instant, Instant):
+        return instant
+    if instant.completed is None:
+        raise Invalid(
+            f"the instant {instant} is pending: it is in no window yet.",
+            next_step="Give one that has completed, or a time.",
+            instant=str(instant),
+        )
+    return instant.completed
+
+
 def parse_point_in_time(value: str | dt.datetime | dt.date, zone: dt.tzinfo = dt.UTC) -> str:
     """Turn what a user calls a time into an instant time that bounds it from above.
 
@@ -157,11 +178,16 @@ def _local(moment: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
     try:
         return moment.astimezone(zone)
     except OverflowError as cause:
-        raise Invalid(f"{moment.isoformat()} is beyond the calendar in {zone}.") from cause
+        raise Invalid(
+            f"{moment.isoformat()} is beyond the calendar in {zone}.",
+            next_step="Give a moment between the years 1 and 9999, in that zone as well.",
+        ) from cause
 
 
 def _date(text: str) -> dt.date:
     try:
         return dt.date.fromisoformat(text)
     except ValueError as cause:
-        raise Invalid(f"{text!r} is no date.", value=text) from cause
+        raise Invalid(
+            f"{text!r} is no date.", next_step="Write it as 2026-11-01.", value=text
+        ) from cause

@@ -138,7 +138,11 @@ class Struct:
         names = [f.name for f in self.fields]
         if len(set(names)) != len(names):
             twice = sorted({n for n in names if names.count(n) > 1})
-            raise Invalid(f"columns named twice: {', '.join(twice)}.", columns=twice)
+            raise Invalid(
+                f"columns named twice: {', '.join(twice)}.",
+                next_step="Give each a name of its own.",
+                columns=twice,
+            )
 
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)

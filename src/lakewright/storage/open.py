@@ -29,7 +29,7 @@ def open_storage(
     ``fsspec+proto://``, any other scheme       fsspec's file systems (extra ``fsspec``)
     ==========================================  =============================================
     """
-    text = os.fspath(uri)
+    text = _text(uri)
     if not text:
         raise InvalidPath("The path is empty.", next_step="Give a folder or a URI.")
     check_options(options)
@@ -58,6 +58,17 @@ def open_storage(
     return open_fsspec(text, options)
 
 
+def _text(uri: object) -> str:
+    """Return the path as text; callers without a type checker may give anything."""
+    text = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+    if isinstance(text, str):
+        return text
+    raise InvalidPath(
+        f"{uri!r} is no path but a value of type {type(uri).__name__}.",
+        next_step="Give a text or a pathlib.Path.",
+    )
+
+
 def cached_storage(uri: str, options: Mapping[str, str]) -> Storage:
     """Return the storage of ``open_storage``, opened once per process: for tasks."""
     return _cached(uri, tuple(sorted(options.items())))
@@ -72,7 +83,9 @@ def _local(path: str, options: Mapping[str, str]) -> Storage:
     from lakewright.storage.local import LocalStorage
 
     if "\0" in path:
-        raise InvalidPath(f"The path {path!r} holds a NUL character.", path=path)
+        raise InvalidPath(
+            f"The path {path!r} holds a NUL character.", next_step="Leave it out.", path=path
+        )
     return LocalStorage(os.path.abspath(path), dict(options))  # noqa: PTH100  (folds "..")
 
 

@@ -57,12 +57,22 @@ def split(path: str) -> tuple[str, str]:
 
 def not_found(path: str, uri: str) -> NotFound:
     """Return the error for a file that is not there."""
-    return NotFound(f"There is no file {path!r} in {uri}.", path=path, uri=uri)
+    return NotFound(
+        f"There is no file {path!r} in {uri}.",
+        next_step="Look at the folder for what there is.",
+        path=path,
+        uri=uri,
+    )
 
 
 def already_exists(path: str, uri: str) -> AlreadyExists:
     """Return the error for a file that is there already."""
-    return AlreadyExists(f"There is already a file {path!r} in {uri}.", path=path, uri=uri)
+    return AlreadyExists(
+        f"There is already a file {path!r} in {uri}.",
+        next_step="Choose another name, or delete the file first.",
+        path=path,
+        uri=uri,
+    )
 
 
 def escapes(path: str, target: str, uri: str) -> InvalidPath:

@@ -98,7 +98,11 @@ def mapped(path: str, uri: str) -> Iterator[None]:
             uri=uri,
         ) from cause
     except botocore.exceptions.ParamValidationError as cause:
-        raise Invalid(f"The store cannot hold {path!r} of {uri}: {cause}", path=path) from cause
+        raise Invalid(
+            f"The store cannot hold {path!r} of {uri}: {cause}",
+            next_step="Choose a shorter or simpler name.",
+            path=path,
+        ) from cause
     except botocore.exceptions.BotoCoreError as cause:
         raise Unavailable(
             f"The store did not answer about {path!r} of {uri}: {cause}.",
@@ -118,7 +122,12 @@ def _of_answer(error: botocore.exceptions.ClientError, path: str, uri: str) -> L
             uri=uri,
         )
     if status == 404:
-        return NotFound(f"There is no file {path!r} in {uri}.", path=path, uri=uri)
+        return NotFound(
+            f"There is no file {path!r} in {uri}.",
+            next_step="Look at the folder for what there is.",
+            path=path,
+            uri=uri,
+        )
     if code in _DENIED or status in {401, 403}:
         return Denied(
             f"The store refused access to {path!r} of {uri}: {code or status}.",

@@ -11,7 +11,7 @@ from lakewright.model.files import (
     PartitionIncrementalSnapshot,
     PartitionSnapshot,
 )
-from lakewright.model.instant import BEGINNING, Instant
+from lakewright.model.instant import BEGINNING, Instant, effective_time, requested_time
 from lakewright.model.lazy import lazy
 from lakewright.storage.port import Folder
 from lakewright.table.footers import FOOTERS, FooterPruner, ask
@@ -56,7 +56,7 @@ class FileIndex:
 
     def list_files_at(
         self,
-        instant: str | None = None,
+        instant: Instant | str | None = None,
         filters: Sequence[BoundExpression] = (),
         *,
         read_optimized: bool = False,
@@ -68,9 +68,10 @@ class FileIndex:
         unpartitioned table. ``read_optimized`` lists base files alone. A time that was
         cleaned away raises ``HistoryGone`` before anything is listed.
         """
-        visible = see_at(self.state, instant)
+        as_of = requested_time(instant)
+        visible = see_at(self.state, as_of)
         choose = latest_bases if read_optimized else latest_slices
-        latest = self._latest_at(instant)
+        latest = self._latest_at(as_of)
         count = Tally() if tally is None else tally
         prune = self._pruning(filters, count)
 
@@ -85,8 +86,8 @@ class FileIndex:
 
     def list_files_between(
         self,
-        start: str | None,
-        end: str | None,
+        start: Instant | str | None,
+        end: Instant | str | None,
         filters: Sequence[BoundExpression] = (),
         *,
         tally: Tally | None = None,
@@ -97,6 +98,7 @@ class FileIndex:
         are visited. Groups that were merely compacted are left out. The slices may hold older
         rows too: the commit time of a row tells whether it belongs to the window.
         """
+        start, end = effective_time(start), effective_time(end)
         visible = see_until(self.state, end)
         touched = self._touched(window(self.state, start, end))
         everything = start is None or start == BEGINNING

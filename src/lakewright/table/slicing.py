@@ -263,7 +263,7 @@ def _by_name(
     logs: Sequence[LogFile], compaction: str | None, visible: Visibility
 ) -> Mapping[str, list[LogFile]]:
     assigned: dict[str, list[LogFile]] = {}
-    for log in sorted(logs, key=lambda log: (log.instant, log.version, log.write_token)):
+    for log in sorted(logs, key=log_order):
         if visible.committed[log.instant] or log.instant == compaction:
             assigned.setdefault(log.instant, []).append(log)
     return assigned
@@ -277,8 +277,8 @@ def _by_completion(
     kept = [log for log in logs if visible.committed[log.instant]]
     if keys and kept and keys[-1] <= min(log.instant for log in kept):
         # No base was requested after any log was: all lie on the newest one.
-        return {keys[-1]: sorted(kept, key=lambda log: log_order(log, visible))}
-    for log in sorted(kept, key=lambda log: (log.instant, log.version, log.write_token)):
+        return {keys[-1]: sorted(kept, key=log_order)}
+    for log in sorted(kept, key=log_order):
         place = bisect_right(keys, log.instant)
         if place < len(keys):
             # A base was requested after the log was: only the completion time can tell.
@@ -288,18 +288,17 @@ def _by_completion(
             assigned[log.instant] = [log]
         else:
             assigned.setdefault(keys[place - 1], []).append(log)
-    for held in assigned.values():
-        held.sort(key=lambda log: log_order(log, visible))
     return assigned
 
 
-def log_order(log: LogFile, visible: Visibility) -> tuple[str, int, str, str]:
-    """Return what sorts the logs of a slice as they are merged in layout 2.
+def log_order(log: LogFile) -> tuple[str, int, str]:
+    """Return what sorts the logs of a slice as they are merged.
 
-    In layout 1 they carry one instant, and their versions decide.
+    In layout 2 the later *requested* write wins, whichever took effect first: Hudi 1.1 and
+    1.2, their compactions too, and hudi-rs merge so. In layout 1 logs of a slice carry one
+    instant, and their versions decide.
     """
-    completed = visible.completions.get(log.instant, log.instant)
-    return completed, log.version, log.write_token, log.instant
+    return log.instant, log.version, log.write_token
 
 
 def _first_attempts(logs: Sequence[LogFile], visible: Visibility) -> Sequence[LogFile]:

@@ -37,7 +37,7 @@ from lakewright.format.hudi.metadata.rollback import (
     decode_rollback,
     decode_rollback_plan,
 )
-from lakewright.model.errors import Conflict, Invalid, NotFound
+from lakewright.model.errors import Conflict, Corrupt, Invalid, NotFound
 from lakewright.model.instant import Action, Instant, State
 from lakewright.storage.port import Storage
 from lakewright.timeline.entries import Entry
@@ -76,6 +76,10 @@ _PLANNED: Mapping[Action, Callable[[bytes, str], Plan]] = {
     Action.RESTORE: decode_restore_plan,
     Action.INDEXING: decode_index_plan,
 }
+
+#: Actions that cannot be carried out, nor judged by anybody, without the groups of their plan. In
+#: version 6 the logs on top of a planned compaction are read by it alone.
+_NEVER_EMPTY = (Action.COMPACTION, Action.LOGCOMPACTION, Action.CLUSTERING)
 
 #: Bodies kept in memory, measured by their encoded length; larger ones are read again.
 CACHE_BYTES = 4 << 20
@@ -152,11 +156,16 @@ class Bodies:
         return self._cached(f"{_key(entry)} done", entry, State.COMPLETED, decode)
 
     def plan(self, entry: Entry) -> Plan:
-        """Return the plan of an action; None where there is none or it was left empty."""
+        """Return the plan of an action; None where there is none, or it was left empty.
+
+        ``Corrupt`` for a compaction or a clustering that waits and has none.
+        """
         decode = _PLANNED.get(entry.planned)
         if decode is None or not (entry.archived or State.REQUESTED in entry.files):
             return None
-        return self._cached(f"{_key(entry)} plan", entry, State.REQUESTED, _or_none(decode))
+        needed = entry.planned in _NEVER_EMPTY and not entry.instant.is_completed
+        read = _never_empty(decode) if needed else _or_none(decode)
+        return self._cached(f"{_key(entry)} plan", entry, State.REQUESTED, read)
 
     def _cached(self, key: str, entry: Entry, state: State, decode: Callable[[bytes, str], T]) -> T:
         with self._lock:
@@ -228,3 +237,16 @@ def _before(requested: str) -> str:
 def _or_none(decode: Callable[[bytes, str], Plan]) -> Callable[[bytes, str], Plan]:
     # A replacement that is no clustering may be requested with an empty file.
     return lambda data, path: decode(data, path) if data else None
+
+
+def _never_empty(decode: Callable[[bytes, str], Plan]) -> Callable[[bytes, str], Plan]:
+    def read(data: bytes, path: str) -> Plan:
+        if not data:
+            raise Corrupt(
+                f"{path} is empty: which files it plans for is lost.",
+                next_step="Restore it from a copy.",
+                path=path,
+            )
+        return decode(data, path)
+
+    return read

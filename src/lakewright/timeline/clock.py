@@ -94,6 +94,24 @@ def check_wanted(instant: object, view: TimelineView) -> str:
     return instant
 
 
+def check_wanted_plan(instant: object, view: TimelineView) -> str:
+    """Return an instant that a caller asks for a plan; ``Invalid`` where it cannot be taken.
+
+    Since version 8, what completed after a plan was requested belongs on top of it. A plan that
+    is requested before the files that it names could never be carried out.
+    """
+    wanted = check_wanted(instant, view)
+    last = max((whole_second(i.completed or "") for i in view.data()), default="")
+    if view.config.layout == 2 and wanted <= last:
+        raise Invalid(
+            f"The instant {wanted} is not after {last}, when the newest write completed.",
+            next_step="Give a later one, or none: then the next free one is taken.",
+            instant=wanted,
+            latest=last,
+        )
+    return wanted
+
+
 def _following(last: str) -> str | None:
     """Return the time one millisecond later; None where there is none."""
     try:

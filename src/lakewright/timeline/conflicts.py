@@ -136,18 +136,19 @@ def check_plans(
             raise _lost(f"the planned {planned} {pending.requested}", None, both, pending)
 
 
-def check_planned(
-    action: Action, planned: frozenset[Place], rivals: Rivals, touched: Touched
-) -> None:
+def check_planned(action: Action, plan: object, rivals: Rivals, touched: Touched) -> None:
     """Raise ``Conflict`` where a rival took a group away from the plan that is carried out.
 
-    ``planned`` are the groups of the plan, of which ``action`` makes one file or several.
+    ``action`` makes one file or several of each group. A compaction minds its very groups: the one
+    that an overwrite began for a bucket is another, and the planned one is gone, with or without
+    a merged file in it.
     """
+    merges = action in _COMPACTIONS
+    touched = replace(touched, buckets=False) if merges else touched
+    planned = touched.planned(plan)
     for rival, body in rivals:
-        # A replaced group is gone, with or without a merged file in it.
-        theirs = touched.rewritten(replace(body, replaced={}))
-        both = planned & (theirs if action in _COMPACTIONS else touched.by(body))
-        if both:
+        theirs = touched.rewritten(replace(body, replaced={})) if merges else touched.by(body)
+        if both := planned & theirs:
             raise _lost(f"{rival.action} {rival.requested}", body.operation, both, rival)
 
 

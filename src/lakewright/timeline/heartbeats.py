@@ -216,8 +216,8 @@ class Heartbeat:
             self.stop()
             raise
 
-    def fix(self, completion: str, until: float) -> None:
-        """Write down the name of the publication that is about to be tried.
+    def fix(self, completion: str, until: float) -> Record:
+        """Write down the name of the publication that is about to be tried; return what was there.
 
         Where that fails nothing was tried, and others need not wait until ``until``: what the
         heartbeat said before is written again, if that can be done.
@@ -228,11 +228,16 @@ class Heartbeat:
         try:
             self._beat()
         except LakewrightError:
-            with self._lock:
-                self.record = before
-            with suppress(LakewrightError):
-                self._beat()
+            self.unfix(before)
             raise
+        return before
+
+    def unfix(self, before: Record) -> None:
+        """Write again, if that can be done, what stood there before a publication not tried."""
+        with self._lock:
+            self.record = before
+        with suppress(LakewrightError):
+            self._beat()
 
     def __enter__(self) -> "Heartbeat":
         self.start()

@@ -7,6 +7,7 @@ from lakewright.model.errors import Conflict, InstantNotFound
 from lakewright.model.instant import Action, Instant, State
 from lakewright.timeline.entries import Entry
 from lakewright.timeline.heartbeats import Tolerance, is_given_up, list_heartbeats, read_record
+from lakewright.timeline.store_clock import store_time
 from lakewright.timeline.view import TimelineView
 
 #: Actions that are planned apart from being carried out, and complete as writes.
@@ -81,7 +82,9 @@ def check_deserted(view: TimelineView, entry: Entry, tolerance: Tolerance) -> No
     if beat is None:
         file = view.storage.stat(f"{view.config.timeline_folder}/{entry.files[State.INFLIGHT]}")
         heard = None if file is None else file.modified
-    if heard is None or now - heard > tolerance.silence:
+    if heard is None or (
+        now - heard > tolerance.silence and store_time(view.storage) - heard > tolerance.silence
+    ):
         return
     raise Conflict(
         f"Somebody is carrying out the plan {instant} of a {entry.planned}: last heard of "

@@ -3,6 +3,7 @@
 import logging
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lakewright.model.errors import CommitStateUnknown, Denied, LakewrightError, NotFound
@@ -44,11 +45,19 @@ _REQUEST = 120.0
 _SLACK = 10.0
 
 
-def create_once(storage: Storage, path: str, body: bytes, *, anew: bool = False) -> bool:
+def create_once(
+    storage: Storage,
+    path: str,
+    body: bytes,
+    *,
+    anew: bool = False,
+    again: Callable[[], None] = lambda: None,
+) -> bool:
     """Create a file; False where another content lies there, with ``anew`` any content at all.
 
-    A failed attempt is settled by reading back, and repeated when nothing is there. Errors mean
-    that nothing is there; ``CommitStateUnknown`` that even reading back failed.
+    A failed attempt is settled by reading back, and repeated when nothing is there, after
+    ``again`` was asked, which raises where it must not be. Errors mean that nothing is there;
+    ``CommitStateUnknown`` that even reading back failed.
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -62,6 +71,7 @@ def create_once(storage: Storage, path: str, body: bytes, *, anew: bool = False)
                 raise
             log.info("trying again", extra=facts(path=path, attempt=attempt, error=str(error)))
         time.sleep(random.uniform(0.5, 1.5) * 0.01 * 3**attempt)
+        again()
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 

@@ -2,8 +2,9 @@
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 
 from lakewright.format.hudi.config import TableConfig
 from lakewright.format.hudi.metadata.restore import RestorePlan
@@ -31,6 +32,8 @@ from lakewright.timeline.owner import Owner
 from lakewright.timeline.plans import find_write, is_plan
 from lakewright.timeline.restore import Restore
 from lakewright.timeline.rollback import Rollback, plan_rollback
+from lakewright.timeline.store_clock import store_time
+from lakewright.timeline.undone import drop_bucket_files
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
@@ -47,7 +50,7 @@ def pending_failed(
     """
     values = {**view.config.properties, **(options or {})}
     beats = list_heartbeats(view.storage)
-    judge = _Judge(view, beats, Tolerance.of(values), now)
+    judge = _Judge(view, beats, Tolerance.of(values), now, lambda: now)
     return tuple(e.instant for e in view.entries if _may_fail(view, e) and judge.is_failed(e))
 
 
@@ -74,12 +77,17 @@ def _may_fail(view: TimelineView, entry: Entry) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """Decides which pending entries are dead."""
+    """Decides which pending entries are dead.
+
+    ``now`` is the time by our clock, ``store_now`` asks the one by which the store dates
+    heartbeats: nobody counts as dead because our own clock is ahead.
+    """
 
     view: TimelineView
     beats: Mapping[str, FileStat]
     tolerance: Tolerance
     now: float
+    store_now: Callable[[], float]
 
     def is_failed(self, entry: Entry) -> bool:
         heard = self.beats.get(entry.instant.requested)
@@ -87,18 +95,26 @@ class _Judge:
             return self.is_deserted(entry)
         record = read_record(self.view.storage, entry.instant.requested)
         if record is not None:
-            if record.until > self.now:
+            if not self.has_passed(record.until):
                 return False  # its publication may still take effect
             if is_given_up(record):
                 return True
-        return heard.modified is not None and self.now - heard.modified > self.tolerance.silence
+        return heard.modified is not None and self.is_silent(heard.modified)
+
+    def has_passed(self, moment: float) -> bool:
+        """Say whether a moment lies in the past by both clocks."""
+        return moment <= self.now and (not moment or moment <= self.store_now())
+
+    def is_silent(self, heard: float) -> bool:
+        """Say whether a writer that was heard of then has been silent for too long."""
+        return self.has_passed(heard + self.tolerance.silence)
 
     def is_deserted(self, entry: Entry) -> bool:
         """Say whether an unfinished entry that has no heartbeat of its own is dead."""
         if entry.instant.is_completed or entry.archived:
             return False
         eager = self.tolerance.policy is FailedWrites.EAGER
-        return eager or self.now - self._touched(entry) > self.tolerance.silence
+        return eager or self.is_silent(self._touched(entry))
 
     def _touched(self, entry: Entry) -> float:
         """Return when the pending files were written, else the time in their name."""
@@ -126,7 +142,8 @@ class Recovery:
         Returns the timeline after that.
         """
         beats = list_heartbeats(self.storage)
-        judge = _Judge(self.view, beats, self.tolerance, time.time())
+        clock = cache(partial(store_time, self.storage))
+        judge = _Judge(self.view, beats, self.tolerance, time.time(), clock)
         if self.tolerance.policy is not FailedWrites.NEVER:
             for entry in self._failed(judge, Action.RESTORE):
                 self._restore(entry)
@@ -137,7 +154,8 @@ class Recovery:
             for entry in self._failed(judge, *_WRITES):
                 if entry.instant.requested not in rolling:
                     self.undo(entry)
-        self._tidy(beats)
+        self._tidy(judge)
+        drop_bucket_files(self.storage, self.view)
         return self.view
 
     def _drop_savepoints(self, judge: _Judge) -> None:
@@ -179,10 +197,14 @@ class Recovery:
             self._complete(rollback, entry)
 
     def resume(self, entry: Entry) -> None:
-        """Finish a rollback that was cut off; one without a readable plan is dropped."""
+        """Finish a rollback that was cut off.
+
+        One without a readable plan is dropped, and so is one that must not take place: Hudi plans
+        a rollback first, refuses then to carry it out, and leaves the plan.
+        """
         instant = entry.instant.requested
         plan = self._plan(entry)
-        if plan is None:
+        if plan is None or self._must_stay(plan):
             folder = self.config.timeline_folder
             self.storage.delete([f"{folder}/{name}" for name in entry.files.values()])
             drop_heartbeats(self.storage, instant)
@@ -191,6 +213,21 @@ class Recovery:
         target = "" if plan.instant is None else plan.instant.time
         found = find_write(self.view, target)
         self._complete(self._rollback(instant, plan, found), found)
+
+    def _must_stay(self, plan: RollbackPlan) -> bool:
+        """Say whether a write that shall be undone is complete, and saved or built upon.
+
+        A rollback takes a write off the completed ones before it touches anything else: as long
+        as it is among them, nothing is undone.
+        """
+        target = "" if plan.instant is None else plan.instant.time
+        done = next((i for i in self.view.data() if i.requested == target), None)
+        if done is None:
+            return False
+        saved = self.view.by_action(Action.SAVEPOINT)
+        return any(i.requested == target and i.is_completed for i in saved) or any(
+            (i.completed or "") > (done.completed or "") for i in self.view.data()
+        )
 
     def _restore(self, entry: Entry) -> None:
         """Finish a restore that was cut off; one without a readable plan undid nothing."""
@@ -238,16 +275,15 @@ class Recovery:
             if entry.planned in actions and _may_fail(self.view, entry) and judge.is_failed(entry)
         ]
 
-    def _tidy(self, beats: Mapping[str, FileStat]) -> None:
+    def _tidy(self, judge: _Judge) -> None:
         """Remove heartbeat and markers of writes that are settled and whose writer is gone."""
         pending = {i.requested for i in self.view.pending()}
         done = {i.requested for i in self.view.completed()}
-        for instant in beats.keys() - pending:
+        for instant in judge.beats.keys() - pending:
             record = read_record(self.storage, instant)
             if record is None:
                 continue
-            if instant not in done and record.until > time.time():
+            if instant not in done and not judge.has_passed(record.until):
                 continue  # its publication may still take effect
-            age = time.time() - (beats[instant].modified or 0.0)
-            if is_given_up(record) or age > self.tolerance.silence:
+            if is_given_up(record) or judge.is_silent(judge.beats[instant].modified or 0.0):
                 clear_leftovers(self.storage, self.view, instant)

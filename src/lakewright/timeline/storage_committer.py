@@ -13,6 +13,7 @@ import time
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from lakewright.format.hudi.config import TableConfig
 from lakewright.format.hudi.instant_names import instant_file_name
@@ -258,16 +259,9 @@ class StorageCommitter:
     ) -> Instant:
         heart = self._checked_heart(ticket, view, entry)
         rivals = self._rivals(ticket, heart.record, view)
-        if ticket.planned:
-            plan = self._touched.planned(view.plan(planned_entry(view, ticket.plan).instant))
-            check_planned(ticket.action, plan, rivals, self._touched)
-        else:
-            check_rivals(ticket.instant, metadata, rivals, self._touched)
-            check_plans(view, ticket.instant, metadata, self._touched)
+        self._check(ticket, metadata, guard, rivals, view)
         if rivals:
             metadata = settled_schema(metadata, rivals, self._schema_before(view, rivals))
-        if guard is not None:
-            guard(rivals, view)
         completed = self._completion(ticket, heart.record, view)
         done = Instant(ticket.instant, ticket.action.completes_as, State.COMPLETED, completed)
         body = encode_commit(
@@ -275,17 +269,89 @@ class StorageCommitter:
             self._config.layout,
             replace=ticket.action.completes_as is Action.REPLACECOMMIT,
         )
-        lease.secure(self._patience.request)
-        heart.fix(completed, self._settled_at())
+        secure = partial(lease.secure, self._patience.request)
+        secure()
+        before = heart.fix(completed, self._settled_at())
+        try:
+            # Whoever was stopped since, beyond the lease, must not go on as if nothing were.
+            secure()
+        except LakewrightError:
+            heart.unfix(before)
+            raise
         path = self._file(ticket, State.COMPLETED, completed)
-        if not create_once(self._storage, path, body):
+        if not create_once(self._storage, path, body, again=secure):
             raise Conflict(
                 f"{path} is there already, with another content.",
                 next_step="Another writer has used this instant; read the timeline.",
                 instant=ticket.instant,
             )
+        self._keep_or_take_back(ticket, metadata, guard, heart.record, rivals, path, lease)
         log.info("write published", extra=facts(instant=ticket.instant, completed=completed))
         return done
+
+    def _check(
+        self,
+        ticket: Ticket,
+        metadata: CommitMetadata,
+        guard: Guard | None,
+        rivals: Rivals,
+        view: TimelineView,
+    ) -> None:
+        """Raise ``Conflict`` where rivals, or plans, leave no room for a write."""
+        if ticket.planned:
+            entry = _entry_of(view, ticket)
+            plan = None if entry is None else view.plan(entry.instant)
+            check_planned(ticket.action, plan, rivals, self._touched)
+        else:
+            check_rivals(ticket.instant, metadata, rivals, self._touched)
+            check_plans(view, ticket.instant, metadata, self._touched)
+        if guard is not None:
+            guard(rivals, view)
+
+    def _keep_or_take_back(
+        self,
+        ticket: Ticket,
+        metadata: CommitMetadata,
+        guard: Guard | None,
+        record: Record,
+        known: Rivals,
+        path: str,
+        lease: Lease,
+    ) -> None:
+        """Look again where the lock was lost while the completed file was created.
+
+        A process that is stopped in the midst of that goes on when others have taken it for dead,
+        or have published what is in conflict with it. Then the file goes again.
+        """
+        try:
+            lease.secure(0.0)
+            return
+        except LakewrightError as error:
+            log.warning(
+                "the lock was lost during a publication",
+                extra=facts(instant=ticket.instant, error=str(error)),
+            )
+        lease.release()
+        try:
+            with self._access.loaded() as (view, _):
+                seen = {instant.requested for instant, _ in known}
+                found = self._rivals(ticket, record, view)
+                try:
+                    _check_unbroken(ticket, view, _entry_of(view, ticket))
+                    fresh = [rival for rival in found if rival[0].requested not in seen]
+                    self._check(ticket, metadata, guard, fresh, view)
+                except Conflict:
+                    self._storage.delete([path])
+                    raise
+        except Conflict:
+            raise
+        except LakewrightError as error:
+            raise CommitStateUnknown(
+                f"The lock was lost while {path!r} of {self._storage.uri} was written, and whether "
+                f"that took effect cannot be found out: {error}",
+                next_step="Read the timeline before anything else.",
+                path=path,
+            ) from error
 
     def _completion(self, ticket: Ticket, record: Record, view: TimelineView) -> str:
         """Return the completion time: the one that an earlier attempt fixed, while it may count."""
@@ -310,13 +376,7 @@ class StorageCommitter:
 
     def _checked_heart(self, ticket: Ticket, view: TimelineView, entry: Entry | None) -> Heartbeat:
         """Return the write's heartbeat after making sure that nobody took the write for dead."""
-        rolled_back = entry is None or State.INFLIGHT not in entry.files
-        if rolled_back or ticket.instant in rollback_targets(view):
-            raise Conflict(
-                f"The write {ticket.instant} was rolled back by another writer.",
-                next_step="Try it again; nothing of it took effect.",
-                instant=ticket.instant,
-            )
+        _check_unbroken(ticket, view, entry)
         heart = self._hearts.get(ticket.token)
         if heart is None:
             record = read_record(self._storage, ticket.instant)
@@ -424,6 +484,17 @@ def _entry_of(view: TimelineView, ticket: Ticket) -> Entry | None:
         if found == (ticket.instant, ticket.action.completes_as):
             return entry
     return None
+
+
+def _check_unbroken(ticket: Ticket, view: TimelineView, entry: Entry | None) -> None:
+    """Raise ``Conflict`` where another writer took the write for dead."""
+    rolled_back = entry is None or State.INFLIGHT not in entry.files
+    if rolled_back or ticket.instant in rollback_targets(view):
+        raise Conflict(
+            f"The write {ticket.instant} was rolled back by another writer.",
+            next_step="Try it again; nothing of it took effect.",
+            instant=ticket.instant,
+        )
 
 
 def _newest_effect(view: TimelineView) -> str | None:

@@ -19,14 +19,14 @@ from lakewright.timeline.archive import (
     is_cut_off,
     read_leaving,
 )
-from lakewright.timeline.clock import check_wanted, next_time
+from lakewright.timeline.clock import check_wanted, check_wanted_plan, next_time
 from lakewright.timeline.conflicts import Touched
 from lakewright.timeline.entries import Entry
 from lakewright.timeline.heartbeats import Heartbeat, Record
 from lakewright.timeline.load import load_timeline
 from lakewright.timeline.locks.port import TableLock
 from lakewright.timeline.owner import Owner
-from lakewright.timeline.plans import check_deserted, find_write, is_plan, names_groups
+from lakewright.timeline.plans import SERVICES, check_deserted, find_write, is_plan, names_groups
 from lakewright.timeline.publication import Patience, create_once
 from lakewright.timeline.restore import Restore
 from lakewright.timeline.rollback import Rollback, plan_rollback, plan_undo
@@ -72,7 +72,8 @@ class StorageUpkeep:
         if action is Action.CLUSTERING and self._config.layout == 1:
             action = Action.REPLACECOMMIT
         with self._access.repaired() as (view, lease):
-            taken = next_time(view) if instant is None else check_wanted(instant, view)
+            check = check_wanted_plan if action in SERVICES else check_wanted
+            taken = next_time(view) if instant is None else check(instant, view)
             body = make(view, taken)
             if body is None:
                 return None

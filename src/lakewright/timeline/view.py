@@ -8,7 +8,13 @@ from lakewright.format.hudi.config import TableConfig
 from lakewright.format.hudi.history import read_history
 from lakewright.format.hudi.metadata.commit import CommitMetadata
 from lakewright.model.errors import InstantNotFound
-from lakewright.model.instant import BEGINNING, Action, Instant, parse_point_in_time
+from lakewright.model.instant import (
+    BEGINNING,
+    Action,
+    Instant,
+    effective_time,
+    parse_point_in_time,
+)
 from lakewright.model.lazy import lazy
 from lakewright.storage.port import Storage
 from lakewright.timeline.bodies import Bodies, Metadata, Plan
@@ -89,9 +95,18 @@ class TimelineView:
         ]
         return tuple(sorted(chosen, key=lambda i: (i.completed or "", i.requested)))
 
-    def find_latest_completed_action_at(self, moment: str | datetime | date) -> Instant | None:
-        """The last instant that changed data and had completed at ``moment``, or None."""
-        found = self.between(None, parse_point_in_time(moment, self.config.timezone))
+    def find_latest_completed_action_at(
+        self, moment: Instant | str | datetime | date
+    ) -> Instant | None:
+        """The last instant that changed data and had completed at ``moment``, or None.
+
+        An instant stands for the time at which it completed.
+        """
+        if isinstance(moment, Instant):
+            bound = effective_time(moment)
+        else:
+            bound = parse_point_in_time(moment, self.config.timezone)
+        found = self.between(None, bound)
         return next((i for i in reversed(found) if i.action.writes_data), None)
 
     def latest_data(self) -> Instant | None:

@@ -1,5 +1,6 @@
 """Creating tables: what is written, and what is refused before anything is."""
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,7 @@ def test_settings_may_come_under_their_names_in_hudi(tmp_path: Path) -> None:
         ({"key_generator": "x"}, ["Allowed", "COMPLEX"]),
         ({"partition_by": "dt:SIMPLE", "key_generator": "SIMPLE"}, ["CUSTOM"]),
         ({"order_by": "nope"}, ["'nope'"]),
+        ({"schema": "id string, b binary", "order_by": "b"}, ["'b'", "binary", "compare"]),
         ({"order_by": ["ts", "k"], "version": 6}, ["version 6"]),
         ({"version": 8}, ["8", "6, 9"]),
         ({"merge_mode": "CUSTOM"}, ["COMMIT_TIME_ORDERING"]),
@@ -352,3 +354,19 @@ def test_choices_may_be_repeated(tmp_path: Path) -> None:
 def test_an_unknown_type_is_named_as_it_was_written(tmp_path: Path, kind: str) -> None:
     with pytest.raises(lw.Invalid, match=f"column 'z' has the unknown type '{kind}'"):
         lw.create_table(tmp_path / "t", schema=f"k STRING, z {kind}", key="k")
+
+
+def test_an_avro_schema_may_be_parsed_already(tmp_path: Path) -> None:
+    fields = [{"name": "id", "type": "string"}, {"name": "n", "type": ["null", "long"]}]
+    avro = {"type": "record", "name": "orders", "fields": fields}
+    made = lw.create_table(tmp_path / "t", schema=avro, key="id")
+    text = lw.create_table(tmp_path / "u", schema=json.dumps(avro), key="id")
+    assert made.schema == text.schema and made.schema.names == ["id", "n"]
+    with pytest.raises(lw.Invalid, match="JSON"):
+        lw.create_table(tmp_path / "v", schema={**avro, "doc": object()}, key="id")
+
+
+def test_the_key_generators_that_are_told_can_be_had(tmp_path: Path) -> None:
+    with pytest.raises(lw.Invalid) as told:
+        lw.create_table(tmp_path / "t", schema="id string", key="id", key_generator="ZORK")
+    assert told.value.next_step == "Allowed: SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP, CUSTOM."

@@ -1,12 +1,20 @@
 """The verbs that keep a table fast and small, as a user calls them."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 import lakewright as lw
-from lakewright.model.errors import Conflict, InstantNotFound, Invalid, InvalidOption, NotFound
+from lakewright.model.errors import (
+    Conflict,
+    InstantNotFound,
+    Invalid,
+    InvalidOption,
+    NotFound,
+    Unsupported,
+)
 from lakewright.model.services import Service
 from support.served import contents, served_table, small_files
 
@@ -106,6 +114,8 @@ def test_small_files_are_put_together_and_sorted() -> None:
     assert contents(table) == before
     with pytest.raises(Invalid, match="no column 'colour'"):
         table.cluster(sort_by=["colour"])
+    with pytest.raises(Invalid, match="ZORDER orders rows by columns, and none is given"):
+        table.schedule_clustering(layout="zorder")
     with pytest.raises(InvalidOption, match="HILBERT"):
         table.cluster(sort_by=["n"], layout="spiral")
 
@@ -194,3 +204,47 @@ def test_instants_are_taken_as_they_are_given() -> None:
     assert not list(table.savepoints())
     with pytest.raises(InstantNotFound, match="Savepoints: none"):
         table.plan_delete_savepoint(first)
+
+
+@pytest.mark.parametrize("service", ["compaction", "clustering", "log_compaction"])
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_plan_is_not_requested_before_the_writes_that_it_is_for(
+    tmp_path: Path, service: str, dry_run: bool
+) -> None:
+    # Writes under given times complete by the clock: such a plan would wait for ever.
+    table = lw.create_table(
+        tmp_path / "t", schema="id string, n int", key="id", order_by="n", type="MERGE_ON_READ"
+    )
+    for n in range(3):
+        table.upsert([{"id": "a", "n": n}], instant=f"2026010{n + 1}000000000")
+    schedule = getattr(table, f"schedule_{service}")
+    with pytest.raises(Invalid, match="when the newest write completed"):
+        schedule(instant="20260201000000000", dry_run=dry_run)
+    assert not table.timeline.pending()
+
+
+def test_in_version_6_a_plan_follows_the_times_that_writes_were_given(tmp_path: Path) -> None:
+    table = lw.create_table(
+        tmp_path / "t",
+        schema="id string, n int",
+        key="id",
+        order_by="n",
+        type="MERGE_ON_READ",
+        version=6,
+    )
+    for n in range(3):
+        table.upsert([{"id": "a", "n": n}], instant=f"2026010{n + 1}000000000")
+    assert table.compact(instant="20260201000000000").total.rows == 1
+
+
+def test_a_table_that_is_not_written_here_is_refused_before_anything_is_repaired(
+    tmp_path: Path,
+) -> None:
+    table = served_table(str(tmp_path / "t"))
+    table.downgrade(8)
+    cut_off = tmp_path / "t" / ".hoodie" / "timeline" / "20200101000000000.rollback.requested"
+    cut_off.write_bytes(b"")
+    os.utime(cut_off, (1e9, 1e9))  # nobody works on it any more
+    with pytest.raises(Unsupported, match="version 8"):
+        table.clean()
+    assert cut_off.exists()

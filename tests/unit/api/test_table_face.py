@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lakewright as lw
+from lakewright.model.instant import Action, Instant, State
 
 
 @pytest.fixture(scope="module")
@@ -231,3 +232,28 @@ def test_a_created_table_is_read_by_us_and_by_hudi_rs(
     assert HudiTableBuilder.from_base_uri(made.path).build().read() == []
     with pytest.raises(lw.AlreadyExists):
         lw.create_table(made.path, schema="id string", key="id")
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_the_instant_of_a_write_is_a_point_in_time(tmp_path: Path, version: int) -> None:
+    table = lw.create_table(tmp_path / "t", schema="id string, n int", key="id", version=version)
+    done = [table.upsert([{"id": name, "n": 1}]).instant for name in "abc"]
+    assert all(done)
+
+    def ids(scan: lw.Scan) -> list[str]:
+        return sorted(scan.to_arrow().column("id").to_pylist())
+
+    assert ids(table.scan(as_of=done[1])) == ["a", "b"]
+    assert ids(table.incremental(done[0])) == ["b", "c"]
+    assert ids(table.incremental(start=done[0], end=done[1])) == ["b"]
+    assert ids(table.incremental()) == ["a", "b", "c"]
+    assert [row["id"] for row in table.changes(done[1]).to_arrow()["after"].to_pylist()] == ["c"]
+    assert len(list(table.get_snapshot(done[0]))) == 1
+    (window,) = table.follow(done[1] or "")
+    assert ids(window.scan) == ["c"]
+
+
+def test_a_pending_instant_bounds_no_window(orders: lw.Table) -> None:
+    pending = Instant("20261101000000000", Action.COMMIT, State.REQUESTED)
+    with pytest.raises(lw.Invalid, match="pending"):
+        orders.incremental(pending)

@@ -127,3 +127,22 @@ def test_registering_what_is_there(lake: lw.Lake, tmp_path: Path) -> None:
     lake.drop_table("far", cascade=True)
     assert not (away / ".hoodie" / "hoodie.properties").exists()
     assert lake.tables() == []
+
+
+def test_what_is_listed_can_be_opened(lake: lw.Lake, tmp_path: Path) -> None:
+    lake.create_table("shop.orders", schema="id string", key="id")
+    for folder in ("shop/or.ders", "sh.op/orders"):  # by path, without the catalog
+        lw.create_table(tmp_path / "lake" / folder, schema="id string", key="id")
+    assert lake.tables() == ["shop.orders"]
+    assert [lake.table(name).name for name in lake.tables()] == ["shop.orders"]
+    assert not list(lake.plans())
+
+
+@pytest.mark.parametrize(
+    "said", [("http://meta:9090", {}), ("https://meta", {"token": "t"}), ("lake", {"token": "t"})]
+)
+def test_a_metastore_server_is_refused_in_words(said: tuple[str, dict[str, str]]) -> None:
+    place, details = said
+    with pytest.raises(lw.Unsupported, match="metastore") as told:
+        lw.connect(place, token=details.get("token"))
+    assert told.value.next_step

@@ -110,6 +110,16 @@ def test_listing_at_an_instant_is_listing_from_nothing(orders: TableState) -> No
     assert {s.descriptor.path: s.file_slices for s in between} == at
 
 
+def test_instants_are_values_that_every_question_takes(orders: TableState) -> None:
+    first, second, *_, last = orders.timeline.data()
+    index = FileIndex(orders)
+    assert list(index.list_files_at(first)) == list(index.list_files_at(first.requested))
+    by_value = list(index.list_files_between(first, second))
+    assert by_value == list(index.list_files_between(first.completed, second.completed))
+    assert orders.timeline.find_latest_completed_action_at(second) == second
+    assert list(index.list_files_at(None)) == list(index.list_files_at(last))
+
+
 def test_the_reader_reads_in_every_mode(orders: TableState) -> None:
     pieces = slices_of(orders)
     schema = table_schema(orders)
@@ -248,6 +258,34 @@ def test_a_table_is_written_at_an_instant(tmp_path: Path) -> None:
     assert counts == [(2, 0, 0), (1, 1, 0), (0, 0, 1)]
     rows = table.scan().to_arrow().sort_by("id").to_pylist()
     assert rows == [{"id": 2, "n": 3}, {"id": 3, "n": 3}]
+
+
+def test_rows_are_deleted_by_key_and_by_expression(tmp_path: Path) -> None:
+    table = lw.create_table(tmp_path / "t", schema="id bigint, n int", key="id")
+    table.upsert([{"id": number, "n": number} for number in range(6)])
+    assert table.delete([0, 1]).deleted == 2
+    assert table.delete(lw.col("n") == 2).deleted == 1
+    assert table.delete(where="n > 4").deleted == 1
+    with pytest.raises(lw.Invalid, match="keys, rows or a condition"):
+        table.delete()
+    assert table.scan().count() == 2
+    table.delete("TRUE")
+    assert table.scan().count() == 0
+
+
+def test_writes_and_services_take_extra_properties(tmp_path: Path) -> None:
+    table = lw.create_table(
+        tmp_path / "t", schema="id bigint, n int", key="id", type="MERGE_ON_READ"
+    )
+    small = {"hoodie.parquet.small.file.limit": "0"}
+    for n in range(2):
+        done = table.upsert([{"id": 1, "n": n}], options=small, metadata={"job": f"load {n}"})
+    assert done.instant is not None
+    assert table.timeline.commit_metadata(done.instant).extra["job"] == "load 1"
+    none = {"hoodie.compaction.strategy": "LogFileNumBasedCompactionStrategy"}
+    least = {"hoodie.compaction.logfile.num.threshold": "9"}
+    assert table.schedule_compaction(options={**none, **least}) is None
+    assert table.schedule_compaction(options=none) is not None
 
 
 def test_services_are_scheduled_and_carried_out(tmp_path: Path) -> None:

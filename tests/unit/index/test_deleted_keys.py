@@ -3,7 +3,7 @@
 import datetime as dt
 import time
 from collections.abc import Mapping
-from itertools import count
+from itertools import count, product
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from lakewright.storage.open import open_storage
 from lakewright.table.pinned import PinnedTable
 from lakewright.table.reader import logs as reader_logs
 from lakewright.table.state import open_state
+from support.pairwise import thinned
 
 NUMBERS = count()
 SCHEMA = "k string, p string, ts bigint, op string, _hoodie_is_deleted boolean"
@@ -57,10 +58,15 @@ def rows_in(table: lw.Table) -> list[tuple[object, ...]]:
     return sorted((one["k"], one["p"], one["ts"]) for one in rows)
 
 
-@pytest.mark.parametrize("version", [9, 6])
-@pytest.mark.parametrize("order", [None, "ts"])
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
+@pytest.mark.parametrize(
+    ("index", "form", "order", "version"),
+    thinned(
+        {
+            "-".join(map(str, case)): case
+            for case in product(("SIMPLE", "GLOBAL_SIMPLE"), FORMS, (None, "ts"), (9, 6))
+        }
+    ),
+)
 def test_a_deleted_key_is_inserted_and_is_there_once(
     index: str, form: str, order: str | None, version: int
 ) -> None:

@@ -12,6 +12,7 @@ from lakewright.format.hudi.hashing_config import (
     encode_hashing_config,
     hashing_config_path,
 )
+from lakewright.format.hudi.metadata.restore import RestoreMetadata, encode_restore
 from lakewright.format.hudi.metadata.rollback import RollbackMetadata, encode_rollback
 from lakewright.format.hudi.simple_hash_meta import (
     SIMPLE_ARCHIVE,
@@ -119,6 +120,22 @@ def test_a_version_beside_the_timeline_counts_as_for_hudi_unless_it_was_rolled_b
     assert version_of(store, made) == at(3)
     store.write_config(at(40), TWO, {})
     assert version_of(store, made) == at(40), "even one that is newer than the whole timeline"
+
+
+def test_a_version_that_a_restore_took_back_counts_no_more() -> None:
+    made = table(1, 3, 6)
+    store = ruled(made, at3=ONE, at5=TWO)
+    restored = RestoreMetadata(start=at(7), millis=1, instants=(at(5),))
+    made.instant(7, None, "restore", encode_restore(restored))
+    assert version_of(store, made) == at(3)
+    # Nor when the timeline begins after it.
+    made.storage.delete([f"{made.timeline}/{f}" for f in _begun_before(made, 6)])
+    assert version_of(store, made) == at(3)
+
+
+def _begun_before(made: TinyTable, minute: int) -> list[str]:
+    names = [file.path.rpartition("/")[2] for file in made.storage.list(made.timeline)]
+    return [name for name in names if name[:1].isdigit() and name[:17] < at(minute)]
 
 
 def test_the_users_words_are_kept_where_they_say_the_same() -> None:

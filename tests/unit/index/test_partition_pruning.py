@@ -70,14 +70,19 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("examples", [5, pytest.param(50, marks=pytest.mark.slow)])
+def test_no_matching_row_is_lost_at_any_time(examples: int) -> None:
+    chosen = settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    chosen(_no_matching_row_is_lost)()
+
+
 @given(
     mor=st.booleans(),
     version=st.sampled_from([9, 6]),
     steps=STEPS,
     keys=st.lists(st.sampled_from(KEYS), min_size=1, max_size=3, unique=True),
 )
-def test_no_matching_row_is_lost_at_any_time(
+def _no_matching_row_is_lost(
     mor: bool, version: int, steps: list[tuple[str, Any]], keys: list[str]
 ) -> None:
     storage = memory()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import lakewright as lw
 from lakewright.interfaces.cli import main
 from lakewright.model.errors import Invalid
 from lakewright.model.version import VERSION
@@ -41,6 +42,13 @@ def test_the_package_runs_as_the_command() -> None:
     assert done.stdout == f"lakewright {VERSION}\n"
 
 
+def test_run_as_a_package_it_prints_commands_that_can_be_run(orders: str) -> None:
+    newest = str(rows("timeline", orders)[0]["requested"])
+    words = [sys.executable, "-m", "lakewright", "rollback", orders, newest]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == f"lakewright rollback {orders} {newest} --apply"
+
+
 def test_show_says_what_a_table_is(orders: str) -> None:
     facts = json.loads(run("table", "show", orders, "-o", "json"))
     assert facts["type"] == "MERGE_ON_READ"
@@ -64,6 +72,31 @@ def test_partitions_and_files(orders: str) -> None:
     now = rows("files", orders)
     first = rows("files", orders, "--as-of", str(rows("timeline", orders)[-1]["requested"]))
     assert any(r["logs"] for r in now) and not any(r["logs"] for r in first)
+
+
+def test_partitions_and_files_that_may_hold_rows(orders: str) -> None:
+    only = ["--where", "city = 'oslo'"]
+    assert rows("partitions", orders, *only) == [{"partition": "city=oslo", "city": "oslo"}]
+    pruned = rows("files", orders, *only)
+    assert pruned == [r for r in rows("files", orders) if r["partition"] == "city=oslo"]
+    first = str(rows("timeline", orders)[-1]["requested"])
+    past = rows("table", "files", orders, *only, "--as-of", first)
+    assert past and not any(r["logs"] for r in past)
+    assert len(rows("partitions", orders, "--as-of", first)) == 2
+    assert rows("partitions", orders, "--as-of", "2001-01-01") == []
+
+
+def test_the_tables_of_a_lake(tmp_path: Path) -> None:
+    lake = lw.connect(tmp_path)
+    for name in ("shop.orders", "shop.items", "lab.runs"):
+        lake.create_table(name, schema="id string", key="id")
+    found = rows("tables", "--lake", str(tmp_path))
+    assert [(r["database"], r["table"]) for r in found] == [
+        ("lab", "runs"),
+        ("shop", "items"),
+        ("shop", "orders"),
+    ]
+    assert run("tables", "-l", str(tmp_path), "-o", "csv").splitlines()[0] == "database,table"
 
 
 def test_scan_filters_projects_and_limits(orders: str) -> None:

@@ -143,3 +143,38 @@ def test_before_spark_4_2_a_batch_takes_all_there_is(table: lw.Table) -> None:
 def test_bad_options_are_named(table: lw.Table, options: dict[str, str], message: str) -> None:
     with pytest.raises(lw.LakewrightError, match=message):
         Query(table.path, **options).run()
+
+
+@pytest.mark.parametrize("mode", ["incremental", "changes"])
+def test_a_query_that_read_what_was_taken_back_is_stopped(table: lw.Table, mode: str) -> None:
+    query = Query(table.path, mode=mode)
+    behind = Query(table.path, mode=mode, max_instants="2")
+    query.run()
+    reader = behind.reader()
+    begin = reader.initialOffset()
+    behind.offset = reader.latestOffset(begin, ReadMaxFiles(2))
+
+    last = table.timeline.data()[-1]
+    table.rollback(last.requested)
+    with pytest.raises(lw.HistoryGone, match="the option history is skip"):
+        query.run()
+    with pytest.raises(lw.HistoryGone):
+        query.reader().partitions(query.offset, {"completed": "99991231000000000"})
+    assert behind.run() == []
+
+    table.upsert([{"id": "c", "n": 4}])
+    with pytest.raises(lw.HistoryGone):
+        query.run()
+    skipping = Query(table.path, mode=mode, history="skip")
+    skipping.offset = query.offset
+    for following in (skipping, behind):
+        ((row,),) = following.run()
+        assert (row["after"] if mode == "changes" else row) == {"id": "c", "n": 4}
+
+
+def test_a_time_to_start_from_was_read_by_nobody(table: lw.Table) -> None:
+    last = table.timeline.data()[-1]
+    table.rollback(last.requested)
+    table.upsert([{"id": "c", "n": 4}])
+    assert last.completed is not None
+    assert Query(table.path, start=last.completed).run() == [[{"id": "c", "n": 4}]]

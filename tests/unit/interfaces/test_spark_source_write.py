@@ -129,6 +129,20 @@ def test_a_task_that_always_fails_leaves_nothing(
     assert left_behind(table) == []
 
 
+@pytest.mark.parametrize("ends", ["commit", "abort"])
+def test_a_task_that_is_late_takes_its_files_back(
+    spark_like: Protocol, make: Make, ends: str
+) -> None:
+    table = make()
+    writer = LakewrightSource({"path": table.path}).writer(spark_like.spark_schema, False)
+    message = writer.write(iter(spark_like.batches(rows(0, 1))))
+    getattr(writer, ends)([message])
+    with pytest.raises(lw.Conflict, match="was over before this task was done"):
+        writer.write(iter(spark_like.batches(rows(2, 3))))
+    assert found(table) == (rows(0, 1) if ends == "commit" else [])
+    assert left_behind(table) == []
+
+
 @pytest.mark.parametrize("options", [{}, {"operation": "upsert"}])
 def test_a_lost_message_stops_the_commit(
     spark_like: Protocol, make: Make, options: dict[str, str]
@@ -251,3 +265,15 @@ def test_columns_that_do_not_fit_are_refused_before_anything_begins(
     with pytest.raises(lw.Invalid, match="n"):
         wrong.save(table.path, [[{"id": "a", "n": True, "ts": 1, "dt": "d0"}]])
     assert len(table.timeline) == 1
+
+
+def test_the_operation_may_be_named_as_in_hudi(spark_like: Protocol, make: Make) -> None:
+    table = make()
+    spark_like.save(table.path, [rows(0, 1)])
+    hudi = {"hoodie.datasource.write.operation": "upsert"}
+    spark_like.save(table.path, [rows(1, n=7, ts=2)], **hudi)
+    assert found(table) == [*rows(0), *rows(1, n=7, ts=2)]
+    assert operations(table) == ["BULK_INSERT", "UPSERT"]
+    with pytest.raises(lw.InvalidOption, match="operation"):
+        spark_like.save(table.path, [rows(1)], operation="insert", **hudi)
+    assert len(table.timeline.data()) == 2

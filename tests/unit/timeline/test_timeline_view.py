@@ -17,7 +17,7 @@ from lakewright.format.hudi.metadata.compaction import (
     CompactionPlan,
     encode_compaction_plan,
 )
-from lakewright.model.errors import Conflict, InstantNotFound, Invalid
+from lakewright.model.errors import Conflict, Corrupt, InstantNotFound, Invalid
 from lakewright.model.instant import Action, Instant, State
 from lakewright.storage.memory import MemoryStorage
 from lakewright.timeline.entries import gather
@@ -318,6 +318,21 @@ def test_plans_come_decoded_and_an_empty_one_is_none() -> None:
     assert view.plan(compaction) == plan
     assert view.plan(replacement) is None
     assert view.planned_as(compaction) is Action.COMPACTION
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+def test_a_service_that_waits_with_an_empty_plan_is_damaged(layout: int) -> None:
+    # Without the plan nobody knows which logs lie on top of it: their rows would go unread.
+    table = Table(layout).write(f"{at(3)}.compaction.requested")
+    with pytest.raises(Corrupt, match=r"compaction\.requested"):
+        table.view()
+
+
+def test_a_clustering_with_an_empty_plan_is_damaged() -> None:
+    view = Table(2).write(f"{at(3)}.clustering.requested").view()
+    (clustering,) = view.instants
+    with pytest.raises(Corrupt, match=r"clustering\.requested"):
+        view.plan(clustering)
 
 
 def test_notebooks_see_the_newest_instants_first_and_names_are_escaped() -> None:

@@ -210,7 +210,9 @@ class _Planner:
             for written, value in clause.values.items():
                 name = self._target_column(written)
                 if name in given:
-                    raise Invalid(f"column {name} is set twice.", column=name)
+                    raise Invalid(
+                        f"column {name} is set twice.", next_step="Give it one value.", column=name
+                    )
                 given[name] = value
         if clause.act is Act.INSERT:
             self._check_inserted(given)

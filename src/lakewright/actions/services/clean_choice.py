@@ -77,13 +77,15 @@ class Choice:
     """What goes from one partition.
 
     ``passed_over`` counts files that are old and stay, by the reason. ``empties`` says that
-    nothing but the partition's own metadata is left.
+    nothing but the partition's own metadata is left. ``left`` is the first write that replaced a
+    group of which files stay, though it is old and no savepoint holds them; None without one.
     """
 
     partition: str
     victims: Sequence[Victim]
     passed_over: Mapping[str, int]
     empties: bool
+    left: str | None = None
 
 
 def choose(listing: Listing, visible: Visibility, rule: Rule, shield: Shield) -> Choice:
@@ -97,6 +99,7 @@ def choose(listing: Listing, visible: Visibility, rule: Rule, shield: Shield) ->
     merging = shield.merging.get(partition, {})
     victims: list[Victim] = []
     kept: Counter[str] = Counter()
+    left: str | None = None
     for group in file_groups(_suspects(listing, replaced), visible, changes=True):
         since = merging.get(group.id.file_id)
         for victim in _old(group, replaced.get(group.id.file_id), rule, since):
@@ -105,8 +108,10 @@ def choose(listing: Listing, visible: Visibility, rule: Rule, shield: Shield) ->
                 victims.append(victim)
             else:
                 kept[why] += len(victim.piece.paths)
+                if victim.replaced and why != SAVED:
+                    left = victim.by if left is None else min(left, victim.by)
     empties = bool(victims) and _empties(listing, victims, replaced, rule)
-    return Choice(partition, victims, kept, empties)
+    return Choice(partition, victims, kept, empties, left)
 
 
 def _suspects(listing: Listing, replaced: Mapping[str, str]) -> Listing:

@@ -93,6 +93,8 @@ def _drafted(
         progress.advance()
     if not collected.files:
         return None
+    if settings.filters:
+        collected.leave(_left_out(state.storage, settings, visible.replaced))
     return Draft(
         body=_body(view, settings, earliest, shield, collected),
         items=sorted(collected.items, key=lambda item: (item.partition, item.group)),
@@ -114,9 +116,16 @@ class _Collected:
         self.passed_over: Counter[str] = Counter()
         self.sizes: dict[str, int] = {}
         self.newest = ""
+        self.left: str | None = None
+
+    def leave(self, replaced_by: Iterable[str]) -> None:
+        """Note writes that replaced groups of which files stay."""
+        known = () if self.left is None else (self.left,)
+        self.left = min((*known, *replaced_by), default=None)
 
     def add(self, choice: Choice) -> None:
         self.passed_over.update(choice.passed_over)
+        self.leave(() if choice.left is None else (choice.left,))
         if not choice.victims:
             return
         files: list[CleanFile] = []
@@ -187,6 +196,13 @@ def _body(
     elif earliest is not None and earliest.requested < before:
         retained = next((i for i in writes if i.requested == before), earliest)
         extra[READABLE_FROM] = before
+    left = collected.left
+    if left is not None and (retained is None or left < retained.requested):
+        # Whoever archives, Hudi too, takes the groups that were replaced before the instant told
+        # here for gone. Were their write archived, the files that stay would count as live again.
+        told = "" if retained is None else retained.requested
+        extra[READABLE_FROM] = max(told, extra.get(READABLE_FROM, ""))
+        retained = next((i for i in writes if i.requested == left), retained)
     return CleanPlan(
         earliest_to_retain=None
         if retained is None
@@ -200,6 +216,17 @@ def _body(
 
 
 # ---------------------------------------------------------------------------- listing
+
+
+def _left_out(
+    storage: Storage, settings: CleanSettings, replaced: Mapping[str, Mapping[str, str]]
+) -> Iterator[str]:
+    """Stream the writes that replaced groups of which a filter leaves files where they are."""
+    for partition, groups in replaced.items():
+        if not settings.takes(partition):
+            names = (split(file.path)[1] for file in storage.list(partition, stats=False))
+            ids = {name.removeprefix(".").partition("_")[0] for name in names}
+            yield from (by for file_id, by in groups.items() if file_id in ids)
 
 
 def _listings(

@@ -73,6 +73,7 @@ def clean(work: Servicing, plan: Instant | None = None) -> ServiceResult:
     if plan is not None:
         return carry_out(work, plan)
     check_settings(Service.CLEANING, work.options)
+    check_config(work.state.config)
     work = repaired(work)
     partitions: dict[str, PartitionServed] = {}
     last: Instant | None = None

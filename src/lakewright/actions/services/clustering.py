@@ -45,8 +45,7 @@ from lakewright.model.schema import (
 )
 from lakewright.model.services import PartitionServed, Service, ServiceResult
 from lakewright.table.state import table_schema
-from lakewright.table.visibility import Visibility
-from lakewright.timeline.clock import check_wanted
+from lakewright.timeline.clock import check_wanted_plan
 from lakewright.timeline.plans import is_plan
 from lakewright.timeline.view import TimelineView
 
@@ -84,7 +83,7 @@ def schedule_clustering(
     planner = ClusteringPlanner(work, settings, partitions, buckets=buckets)
     if dry_run:
         if instant is not None:
-            check_wanted(instant, work.state.timeline)
+            check_wanted_plan(instant, work.state.timeline)
         found = planner.plan()
         return None if found is None else planner.value(found, None)
     made: list[ReplacePlan] = []
@@ -192,7 +191,7 @@ def _items(work: Servicing, taken: Taken, plan: ClusteringPlan) -> Iterator[Clus
     buckets = _buckets(work) is not None
     for group in plan.groups:
         if group.slices:
-            yield _item(group, order, taken.spec.pinned.visible, buckets=buckets)
+            yield _item(group, order, buckets=buckets)
 
 
 def _settled(params: Mapping[str, str]) -> Mapping[str, str]:
@@ -200,19 +199,19 @@ def _settled(params: Mapping[str, str]) -> Mapping[str, str]:
     return {"hoodie.clustering.plan.strategy.sort.columns": "", **params}
 
 
-def _item(
-    group: ClusteringGroup, order: Order, visible: Visibility, *, buckets: bool
-) -> ClusterWork:
+def _item(group: ClusteringGroup, order: Order, *, buckets: bool) -> ClusterWork:
     slices = tuple(
         planned_slice(
-            CompactionOperation(None, one.log_files, one.base_file, one.file_id, one.partition),
-            visible,
+            CompactionOperation(None, one.log_files, one.base_file, one.file_id, one.partition)
         )
         for one in group.slices
     )
     partitions = {piece.group.partition for piece in slices}
     if len(partitions) > 1:
-        raise Unsupported(f"a plan puts rows of {len(partitions)} partitions together.")
+        raise Unsupported(
+            f"a plan puts rows of {len(partitions)} partitions together.",
+            next_step="Let the software that made the plan carry it out, or roll it back.",
+        )
     bucket = None
     if buckets:
         numbers = {piece.group.file_id[:8] for piece in slices}
@@ -244,7 +243,7 @@ def _buckets(work: Servicing) -> BucketCounts | None:
 def _check(work: Servicing, settings: ClusteringSettings, *, buckets: bool) -> None:
     """Refuse what would break buckets, and columns that cannot be sorted by."""
     columns = Struct((*_KEPT, *table_schema(work.state).without(frozenset(META_COLUMNS)).fields))
-    settings.order.check(columns)
+    settings.order.check_wish(columns)
     if buckets and not settings.order.columns:
         raise Invalid(
             f"{work.name} is a bucket table: its files are not put together, each is a bucket.",

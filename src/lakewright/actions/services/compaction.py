@@ -18,7 +18,7 @@ from lakewright.actions.services.taking import first_free, taken
 from lakewright.actions.tasks.compact import compact_group
 from lakewright.model.instant import Action, Instant
 from lakewright.model.services import Service, ServiceResult
-from lakewright.timeline.clock import check_wanted
+from lakewright.timeline.clock import check_wanted_plan
 from lakewright.timeline.view import TimelineView
 
 _OPERATION = "COMPACT"
@@ -46,7 +46,7 @@ def schedule_compaction(
     planner = Planner(work, Service.COMPACTION, PlanSettings.of(work.options), partitions)
     if dry_run:
         if instant is not None:
-            check_wanted(instant, work.state.timeline)
+            check_wanted_plan(instant, work.state.timeline)
         found = planner.plan()
         return None if found is None else planner.value(found, None)
     return scheduled(work, Action.COMPACTION, planner, instant, _must_wait)

@@ -127,6 +127,10 @@ class Planner:
     def _add(self, found: Iterable[tuple[str, Sequence[FileSlice]]], view: TimelineView) -> None:
         taken = planned_groups(view)
         merged = _log_compactions(view) if self._executor is not None else frozenset()
+        # Merged logs stand where the newest of them stood. A write that was requested before that
+        # and is still under way would lose against the older ones among them.
+        writes = (i.requested for i in view.pending() if i.action is Action.DELTACOMMIT)
+        under_way = min(writes, default=None)
         for partition, pieces in found:
             for piece in pieces:
                 if not piece.logs or _logs_left(piece, merged) < self._least_logs:
@@ -136,6 +140,8 @@ class Planner:
                     self._choice.pass_over(partition, _taken_by(action))
                 elif self._executor is not None and _is_partial(self._seen.storage, piece):
                     self._choice.pass_over(partition, "records are merged column by column")
+                elif self._executor is not None and _overtakes(piece, under_way):
+                    self._choice.pass_over(partition, "a write that began before is under way")
                 else:
                     self._choice.add(piece)
             self._work.progress.advance()
@@ -216,6 +222,11 @@ def _is_partial(storage: Storage, piece: FileSlice) -> bool:
             if any(block.is_partial for block in scan_blocks(opened, size, found.path)):
                 return True
     return False
+
+
+def _overtakes(piece: FileSlice, under_way: str | None) -> bool:
+    """Say whether a log is newer than the first write that has not ended."""
+    return under_way is not None and any(found.instant > under_way for found in piece.logs)
 
 
 def _taken_by(action: Action) -> str:

@@ -24,7 +24,7 @@ from lakewright.model.errors import Unsupported
 from lakewright.model.instant import Action, Instant
 from lakewright.model.services import Service, ServiceResult
 from lakewright.table.merge.policy import MergePolicy
-from lakewright.timeline.clock import check_wanted
+from lakewright.timeline.clock import check_wanted_plan
 
 _OPERATION = "LOG_COMPACT"
 #: By this name Hudi knows that a plan merges logs alone.
@@ -59,7 +59,7 @@ def schedule_log_compaction(
     )
     if dry_run:
         if instant is not None:
-            check_wanted(instant, work.state.timeline)
+            check_wanted_plan(instant, work.state.timeline)
         found = planner.plan()
         return None if found is None else planner.value(found, None)
     return scheduled(work, Action.LOGCOMPACTION, planner, instant)

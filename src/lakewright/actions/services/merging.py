@@ -76,7 +76,7 @@ def _items(plan: CompactionPlan, taken: Taken) -> Iterator[CompactWork]:
     visible = taken.spec.pinned.visible
     replaced = _Replaced(taken.spec.open_storage(), taken.ticket.instant, visible)
     for operation in plan.operations:
-        piece = planned_slice(operation, visible)
+        piece = planned_slice(operation)
         is_replaced = operation.file_id in visible.replaced.get(operation.partition, {})
         if is_replaced and not replaced.is_wanted(piece):
             continue
@@ -117,7 +117,7 @@ class _Replaced:
         return self._names[partition]
 
 
-def planned_slice(operation: CompactionOperation, visible: Visibility) -> FileSlice:
+def planned_slice(operation: CompactionOperation) -> FileSlice:
     """Return the slice that a plan names, its logs in the order in which they merge.
 
     Plans of version 1 name files by their paths, later ones by names alone.
@@ -136,7 +136,7 @@ def planned_slice(operation: CompactionOperation, visible: Visibility) -> FileSl
         if found is None:
             raise _unreadable(name)
         logs.append(found)
-    ordered = sorted(logs, key=lambda found: log_order(found, visible))
+    ordered = sorted(logs, key=log_order)
     group = FileGroupId(partition, operation.file_id)
     first = base.instant if base is not None else (operation.base_instant or ordered[0].instant)
     return FileSlice(group, first, base, tuple(ordered))

@@ -71,6 +71,15 @@ class Order:
         names = ", ".join(self.columns)
         return names if self.layout is Layout.LINEAR else f"{self.layout} of {names}"
 
+    def check_wish(self, columns: Struct) -> None:
+        """Refuse what a user asks for and cannot be had, or would mean nothing."""
+        if self.layout is not Layout.LINEAR and not self.columns:
+            raise Invalid(
+                f"the layout {self.layout} orders rows by columns, and none is given.",
+                next_step=f"Name some: sort_by=[…], or {SORT_COLUMNS.key}.",
+            )
+        self.check(columns)
+
     def check(self, columns: Struct) -> None:
         """Refuse to sort by columns that are not there, or whose values have no order."""
         schema = to_arrow_schema(columns)

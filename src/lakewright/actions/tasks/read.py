@@ -84,10 +84,15 @@ class ReadSpec:
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """One slice to read, and the partition it lies in."""
+    """One slice to read, and the partition it lies in.
+
+    ``whole`` asks for all rows that the slice has at the end of a window: those that came back
+    by an undo keep commit times of long before it.
+    """
 
     slice: FileSlice
     partition: PartitionDescriptor
+    whole: bool = False
 
     @property
     def size(self) -> int:
@@ -119,11 +124,13 @@ def run_task(spec: ReadSpec, task: Task) -> Iterator[pa.RecordBatch]:
 def task_runner(spec: ReadSpec) -> Callable[[Task], Iterator[pa.RecordBatch]]:
     """Return ``run_task`` for many tasks of one scan; what they share is prepared once."""
     reader = spec.reader()
+    windowed = spec.mode is ReadingMode.INCREMENTAL
+    whole = reader.reading_mode(ReadingMode.SNAPSHOT) if windowed else reader
 
     def batches(task: Task) -> Iterator[pa.RecordBatch]:
         if isinstance(task, ChangeTask):
             return change_batches(reader, task, spec.schema, spec.filter)
-        return reader.open(task.slice)
+        return (whole if task.whole else reader).open(task.slice)
 
     def run(task: Task) -> Iterator[pa.RecordBatch]:
         with files_standing():

@@ -65,7 +65,7 @@ def _data_block(
     header = _header(spec, positions, piece)
     if spec.settings.block_format is BlockFormat.AVRO:
         return avro_block(rows, header)
-    return parquet_block(rows, header, repeating_in(spec, rows))
+    return parquet_block(rows, header, repeating_in(spec, rows), spec.config.record_key)
 
 
 def _header(spec: WriteSpec, positions: Places | None, piece: FileSlice) -> dict[HeaderKey, str]:

@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 from lakewright.actions.tasks.write_changes import ChangeLog
 from lakewright.actions.tasks.write_old import OldBase
 from lakewright.actions.tasks.write_spec import GroupWork
-from lakewright.format.hudi.base_write import (
-    key_bounds,
-)
+from lakewright.format.arrow.shared_columns import filtered
+from lakewright.format.hudi.base_write import key_bounds
 from lakewright.model.schema import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
 from lakewright.table.merge import ordering as order
 from lakewright.table.merge.combine import incoming_deletes, ordering_columns
@@ -74,7 +73,7 @@ class Contest:
             if stays is None:
                 yield batch
             else:
-                yield batch.filter(pa.array(stays))
+                yield filtered(batch, pa.array(stays))
         wins = ~self._lost[: self._count] & ~self._deletes[: self._count]
         if self._rows is not None and wins.any():
             self._changed = True

@@ -15,7 +15,7 @@ from lakewright.model.errors import Unsupported
 from lakewright.model.files import FileSlice
 from lakewright.model.schema import PARTITION_PATH, RECORD_KEY, STRING, Field, Struct
 from lakewright.table.merge import ordering as order
-from lakewright.table.merge.combine import combined, ordering_columns
+from lakewright.table.merge.combine import combined, incoming_deletes, ordering_columns
 from lakewright.table.merge.policy import MergePolicy
 from lakewright.table.merge.winners import Flags, Places
 from lakewright.table.reader.slice_reader import FileSliceReader
@@ -90,7 +90,10 @@ def _moves(spec: WriteSpec, tagged: Tagged, own: Texts) -> Flags:
 def _stale(
     spec: WriteSpec, tagged: Tagged, moves: Flags, rows: pa.Table | None, policy: MergePolicy
 ) -> Flags:
-    """Mark the findings whose stored row is newer than the row that would take it away."""
+    """Mark the findings whose stored row is newer than the row that would take it away.
+
+    A row that deletes and has no ordering value takes away whatever is stored.
+    """
     stale = np.zeros(len(moves), bool)
     if rows is None or not policy.event_time or not moves.any():
         return stale
@@ -113,7 +116,8 @@ def _beaten(spec: WriteSpec, piece: FileSlice, rows: pa.Table, policy: MergePoli
         met = tuple(column.take(which) for column in incoming)
         newer = order.exceeds(ordering_columns(batch, policy.ordering), met)
         beaten[which.to_numpy(zero_copy_only=False)[newer]] = True
-    return beaten
+    _, untimed = incoming_deletes(rows, policy)
+    return beaten & ~untimed
 
 
 def _by_partition(

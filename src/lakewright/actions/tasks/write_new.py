@@ -17,14 +17,18 @@ from lakewright.actions.tasks.write_files import (
     record_name,
 )
 from lakewright.actions.tasks.write_spec import FileWritten, GroupWork, WriteSpec
+from lakewright.format.arrow.shared_columns import joined_batches
 from lakewright.format.hudi.base_write import (
     ROW_GROUP_BYTES,
     BaseFileSpec,
     WrittenBase,
     write_base,
 )
+from lakewright.format.hudi.bloom import Shaping, cheap_shape, lean_shape
+from lakewright.format.hudi.config import TableConfig
 from lakewright.format.hudi.file_names import base_file_name
 from lakewright.format.hudi.metadata.commit import WriteStat
+from lakewright.index.layout import INDEX_TYPE, IndexKind
 from lakewright.model.schema import COMMIT_SEQNO, RECORD_KEY
 from lakewright.table.merge.combine import incoming_deletes
 from lakewright.table.merge.policy import MergePolicy
@@ -81,10 +85,17 @@ def base_spec(
         task=task,
         keys=spec.config.record_key,
         meta=spec.config.populate_meta_fields,
+        bloom_shape=bloom_shape(spec.config),
         bloom=bloom,
         first=first_number(0 if rows is None else rows.num_rows),
         repeating=None if rows is None or not rows.num_rows else repeating_in(spec, rows),
     )
+
+
+def bloom_shape(config: TableConfig) -> Shaping:
+    """Return how filters over keys are laid out: buckets tell already where a key may be."""
+    bucket = INDEX_TYPE.read(config.properties) is IndexKind.BUCKET
+    return lean_shape if bucket else cheap_shape
 
 
 def repeating_in(spec: MakesFiles, rows: pa.Table) -> frozenset[str]:
@@ -136,7 +147,7 @@ def _pieces(rows: pa.Table, row_group: int) -> Iterator[pa.RecordBatch]:
     per_row = max(1, rows.nbytes // max(rows.num_rows, 1))
     step = max(1, int(np.ceil(row_group / per_row)))
     for start in range(0, rows.num_rows, step):
-        yield from rows.slice(start, step).combine_chunks().to_batches()
+        yield from joined_batches(rows.slice(start, step))
 
 
 def _until_full(

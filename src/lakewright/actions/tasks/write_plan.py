@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from lakewright.actions.tasks.write_lookup import plan_lookup
 from lakewright.actions.tasks.write_prepare import marked
-from lakewright.actions.tasks.write_settings import SortMode
 from lakewright.actions.tasks.write_spec import ROUTE_POSITION, GroupWork, WriteSpec
 from lakewright.format.hudi.bucket_hash import bucket_file_id
 from lakewright.index.bucket_counts import BucketCounts
@@ -75,7 +74,7 @@ class Planner:
         )
         if combine:
             rows = combined(rows, self._policy, spec.config.ordering)
-        if spec.operation is Operation.BULK_INSERT and spec.settings.sort_mode is not SortMode.NONE:
+        if spec.operation is Operation.BULK_INSERT and spec.settings.sort_mode.by_key:
             rows = rows.sort_by(RECORD_KEY)
         return rows
 

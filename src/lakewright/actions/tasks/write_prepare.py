@@ -22,6 +22,7 @@ from lakewright.actions.tasks.write_spec import (
 )
 from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.schema import to_arrow_schema
+from lakewright.format.arrow.shared_columns import taken
 from lakewright.format.hudi.key_columns import KeyMaker
 from lakewright.index.bucket_routing import route_to_buckets, widest
 from lakewright.model.schema import PARTITION_PATH, RECORD_KEY
@@ -176,7 +177,7 @@ def _split(
         starts = np.concatenate(([0], np.flatnonzero(ranked[1:] != ranked[:-1]) + 1))
         present, sizes = ranked[starts], np.diff(starts, append=len(ranked))
     if order is not None and len(present) > 1:
-        rows = rows.take(pa.array(order))
+        rows = taken(rows, pa.array(order))
     per_row = rows.nbytes / rows.num_rows
     start = 0
     for number, size in zip(present.tolist(), sizes.tolist(), strict=True):

@@ -18,8 +18,15 @@ class SortMode(StrEnum):
     """How a bulk insert orders rows before they are written."""
 
     NONE = "NONE"
+    PARTITION_PATH_REPARTITION = "PARTITION_PATH_REPARTITION"
+    PARTITION_PATH_REPARTITION_AND_SORT = "PARTITION_PATH_REPARTITION_AND_SORT"
     PARTITION_SORT = "PARTITION_SORT"
     GLOBAL_SORT = "GLOBAL_SORT"
+
+    @property
+    def by_key(self) -> bool:
+        """Whether rows are sorted by their keys; every mode but ``NONE`` gathers partitions."""
+        return self in (SortMode.PARTITION_SORT, SortMode.GLOBAL_SORT)
 
 
 _SIZE = "a whole number of bytes"
@@ -62,8 +69,9 @@ SORT_MODE = declare(
     "hoodie.bulkinsert.sort.mode",
     lambda text: SortMode(text.strip().upper()),
     SortMode.NONE,
-    doc="How a bulk insert orders rows: not at all, by key within each task's partitions, or by "
-    "partition and key over all.",
+    doc="How a bulk insert orders rows: not at all, by partition (both ways to repartition: the "
+    "rows of a partition come together, and are written one partition after the other), by key "
+    "within each task's partitions, or by partition and key over all.",
     since="0.1",
     allowed=", ".join(SortMode),
 )

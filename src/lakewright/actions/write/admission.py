@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from lakewright.actions.disable_metadata import METADATA_IN_WORK
 from lakewright.actions.tasks.write_spec import TAKEN_NAMES
+from lakewright.actions.write.agreement import check_table_agrees
 from lakewright.actions.write.bucket_admission import admit_index
 from lakewright.format.hudi.change_records import CDC_ENABLED, CDC_MODE
 from lakewright.format.hudi.config import METADATA_PARTITIONS, KeyGenerator, TableConfig
@@ -31,6 +32,7 @@ def admit(state: TableState, options: Mapping[str, str]) -> IndexLayout:
     """
     check_options(options, state.config.properties)
     check_config(state.config)
+    check_table_agrees(state.config, options)
     _check_changes(state.config, options)
     _check_place(state, options)
     _check_partitions(state)

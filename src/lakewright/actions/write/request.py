@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
 from lakewright.actions.tasks.write_spec import KeysToDelete
+from lakewright.actions.write.agreement import check_operation_agrees
 from lakewright.model.errors import Invalid
 from lakewright.model.writing import Operation
 from lakewright.table.schemas import LATEST_SCHEMA
@@ -75,6 +76,7 @@ class WriteRequest(Generic[R]):
                         f"{name} holds {key!r}: {value!r}, which is not text.",
                         next_step="Give texts for keys and values.",
                     )
+        check_operation_agrees(self.operation, self.options)
         for key in self.metadata:
             if key in RESERVED:
                 raise Invalid(

@@ -39,18 +39,19 @@ def spread_of(spec: WriteSpec) -> tuple[WriteSpec, Spread]:
     """Say how the rows of a write are divided; the spec is changed where that asks for it.
 
     The rows of a bucket stay together, so do those of a partition whose keys are looked up or
-    sorted, and all rows where keys are unique in the whole table. Other inserts are divided
-    freely; several tasks must then not fill up the same small file, so that none does.
+    sorted, or where that is asked for, and all rows where keys are unique in the whole table.
+    Other inserts are divided freely; several tasks must then not fill up the same small file, so
+    that none does.
     """
     layout, settings, lookup = spec.layout, spec.settings, looks_up(spec)
     bulk = spec.operation is Operation.BULK_INSERT
-    sorts = bulk and settings.sort_mode is not SortMode.NONE
-    alone = lookup or settings.combine_on_insert or sorts
+    gathers = not bulk or settings.sort_mode is not SortMode.NONE
+    alone = lookup or settings.combine_on_insert or (bulk and settings.sort_mode.by_key)
     if layout.buckets is not None:
         return spec, _sorted(spec, _by_group(spec, layout.buckets))
     if lookup and layout.kind.is_global:
         return spec, Spread(together=True, lookup=True)
-    if spec.config.partition_fields and (alone or not bulk):
+    if spec.config.partition_fields and (alone or gathers):
         return spec, _sorted(spec, replace(_by_group(spec, None), lookup=lookup))
     if alone:
         return spec, _sorted(spec, Spread(together=True, lookup=lookup))
@@ -73,7 +74,7 @@ def _by_group(spec: WriteSpec, buckets: BucketCounts | None) -> Spread:
 
 def _sorted(spec: WriteSpec, spread: Spread) -> Spread:
     mode = spec.settings.sort_mode
-    if spec.operation is not Operation.BULK_INSERT or mode is SortMode.NONE:
+    if spec.operation is not Operation.BULK_INSERT or not mode.by_key:
         return spread
     fields = tuple(field.name for field in spec.config.partition_fields)
     return replace(

@@ -19,6 +19,7 @@ from lakewright.model.logs import facts
 from lakewright.storage.port import Storage
 from lakewright.table.horizon import window
 from lakewright.table.state import TableState
+from lakewright.table.undone import undone_by
 from lakewright.timeline.committing import Rivals
 
 log = logging.getLogger(__name__)
@@ -46,13 +47,18 @@ class StreamBatch:
     def check(self, state: TableState) -> None:
         """Raise ``AlreadyExists`` where the table holds the batch, or a later one."""
         record = _load(state.storage, self.stream)
+        timeline = state.timeline
         if record is None:
-            instants = state.timeline.data()
-        elif record.number >= self.number:
+            instants = timeline.data()
+        elif record.number < self.number:
+            instants = window(state, record.since, None)
+        elif undone_by(state, record.since) is None:
             raise self._there(record.since)
         else:
-            instants = window(state, record.since, None)
-        for instant, body in state.timeline.commits(reversed(instants)):
+            # The note outlived its commit: what stands of the stream, the timeline alone tells.
+            timeline = timeline.with_history()
+            instants = timeline.data()
+        for instant, body in timeline.commits(reversed(instants)):
             self._refuse(instant, body)
 
     def guard(self, rivals: Rivals) -> None:

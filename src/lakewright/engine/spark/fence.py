@@ -30,7 +30,9 @@ def check_in_time(shared: object, made: object) -> None:
     marks = [f"{folder}/{path}.marker.{kind}" for path in paths for kind in MarkerKind]
     storage.delete([*paths, *marks])
     raise Conflict(
-        f"the write {shared.instant} was over before this task was done.", instant=shared.instant
+        f"the write {shared.instant} was over before this task was done.",
+        next_step="Read the error of the write itself; nothing of this task counts.",
+        instant=shared.instant,
     )
 
 

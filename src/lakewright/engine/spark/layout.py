@@ -83,7 +83,7 @@ def lay_out(spec: ReadSpec, tasks: Sequence[Task], *, overlay: bool) -> Layout:
     plain: list[ReadTask] = []
     logged: list[ReadTask] = []
     for task in tasks:
-        if not isinstance(task, ReadTask) or task.slice.base is None:
+        if not isinstance(task, ReadTask) or task.slice.base is None or task.whole:
             merged.append(task)
         elif not task.slice.logs or spec.mode is ReadingMode.SNAPSHOT_READ_OPTIMIZED:
             plain.append(task)

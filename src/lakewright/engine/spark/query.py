@@ -90,7 +90,11 @@ def check_form(spark: "SparkSession", text: str) -> None:
 
 
 def _cannot_run(error: Exception, text: str) -> Invalid:
-    return Invalid(f"Spark cannot run the statement: {_told(error)}", sql=text)
+    return Invalid(
+        f"Spark cannot run the statement: {_told(error)}",
+        next_step="Mend the statement: what is wrong with it is Spark's own answer.",
+        sql=text,
+    )
 
 
 def _name(number: int) -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 from lakewright.interfaces.cli import (
     buckets,
     going_back,
+    lakes,
     locks,
     metadata,
     runner,
@@ -39,6 +40,7 @@ app = typer.Typer(
 tables.app.command("disable-metadata")(metadata.disable_metadata_)
 tables.app.command("upgrade")(upgrades.upgrade)
 tables.app.command("downgrade")(upgrades.downgrade)
+app.command("tables")(lakes.tables)
 app.add_typer(tables.app, name="table")
 for verb in tables.TOP_LEVEL:
     app.command(verb.__name__.rstrip("_"))(verb)
@@ -84,7 +86,8 @@ def run() -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _say_warning
-            app()
+            # Run as a module the name would be three words, and printed commands begin with it.
+            app(prog_name="lakewright")
     except LakewrightError as error:
         if "--output=json" in sys.argv or _follows("--output", "json") or _follows("-o", "json"):
             body = {"error": error.code, "message": str(error), "facts": plain(error.facts)}

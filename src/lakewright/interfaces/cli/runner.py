@@ -111,7 +111,9 @@ def _sections(file: str | None) -> dict[str, dict[str, str]]:
     except FileNotFoundError as cause:
         raise NotFound(f"no file {file}.", next_step="Give the path of a file.") from cause
     except tomllib.TOMLDecodeError as cause:
-        raise Invalid(f"{file} is not TOML: {cause}.") from cause
+        raise Invalid(
+            f"{file} is not TOML: {cause}.", next_step="Mend it at the line that is named."
+        ) from cause
     wrong = [name for name, section in found.items() if not isinstance(section, dict)]
     if wrong:
         raise Invalid(

@@ -1,17 +1,18 @@
 """Commands that look at one table: show, timeline, partitions, files, scan, fsck."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import pyarrow as pa
 import typer
 
 from lakewright.actions.fsck import Problem
+from lakewright.actions.tasks.read import ReadTask
 from lakewright.interfaces.cli.output import Output, emit, emit_facts, say
-from lakewright.interfaces.cli.wiring import open_table
+from lakewright.interfaces.cli.wiring import Table, open_table
 from lakewright.model.errors import Invalid
-from lakewright.model.files import FileSlice
+from lakewright.model.files import FileSlice, PartitionDescriptor
 
 app = typer.Typer(help="Look at one table.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -19,6 +20,10 @@ Path = Annotated[str, typer.Argument(help="The table's path or URI.")]
 As = Annotated[Output, typer.Option("--output", "-o", help="The form of the output.")]
 Limit = Annotated[int | None, typer.Option(min=0, help="Print at most this many rows.")]
 Where = Annotated[str | None, typer.Option(help="Keep rows for which this SQL condition holds.")]
+May = Annotated[
+    str | None,
+    typer.Option("--where", help="Leave out what cannot hold rows for which this SQL is true."),
+]
 AsOf = Annotated[
     str | None, typer.Option("--as-of", help="An instant, a date or a time: the table as it was.")
 ]
@@ -68,20 +73,49 @@ def timeline(
 
 
 @app.command()
-def partitions(path: Path, output: As = Output.table, limit: Limit = None) -> None:
-    """Show the partitions that hold live files."""
+def partitions(
+    path: Path,
+    where: May = None,
+    as_of: AsOf = None,
+    output: As = Output.table,
+    limit: Limit = None,
+) -> None:
+    """Show the partitions that hold live files, now or as of an instant."""
     table = open_table(path)
-    rows = ({"partition": p.path, **p.values} for p in table.partitions())
+    found: Iterable[PartitionDescriptor]
+    if where is None and as_of is None:
+        found = table.partitions()
+    else:
+        found = {
+            task.partition.path: task.partition for task in _read(table, where, as_of)
+        }.values()
+    rows = ({"partition": p.path, **p.values} for p in found)
     emit(("partition", *table.definition.partition_by), rows, output, limit=limit)
 
 
 @app.command()
-def files(path: Path, as_of: AsOf = None, output: As = Output.table, limit: Limit = None) -> None:
+def files(
+    path: Path,
+    where: May = None,
+    as_of: AsOf = None,
+    output: As = Output.table,
+    limit: Limit = None,
+) -> None:
     """Show the live file slices, now or as of an instant."""
     columns = ("partition", "file_id", "base_instant", "base_file", "logs", "bytes")
-    snapshots = open_table(path).get_snapshot(as_of)
-    rows = (_slice_row(s) for snapshot in snapshots for s in snapshot.file_slices)
-    emit(columns, rows, output, limit=limit)
+    table = open_table(path)
+    slices: Iterable[FileSlice]
+    if where is None:
+        slices = (s for snapshot in table.get_snapshot(as_of) for s in snapshot.file_slices)
+    else:
+        slices = (task.slice for task in _read(table, where, as_of))
+    emit(columns, (_slice_row(s) for s in slices), output, limit=limit)
+
+
+def _read(table: Table, where: str | None, as_of: str | None) -> Iterator[ReadTask]:
+    """Stream what a scan would read, pruned as it is for one."""
+    tasks = table.scan(where=where, as_of=as_of).plan().tasks
+    return (task for task in tasks if isinstance(task, ReadTask))
 
 
 def _slice_row(file_slice: FileSlice) -> dict[str, object]:
@@ -127,14 +161,19 @@ def scan(
     windowed = changes or since is not None or until is not None
     for option, value in (("--as-of", as_of), ("--mode", mode)):
         if windowed and value is not None:
-            raise Invalid(f"{option} does not go with --since, --until or --changes.")
+            raise Invalid(
+                f"{option} does not go with --since, --until or --changes.",
+                next_step="Leave one of them out.",
+            )
     if explain and output is not Output.table:
         raise Invalid(
             f"--explain does not go with --output {output}.", next_step="It writes lines of text."
         )
     if changes:
         if where is not None or names is not None:
-            raise Invalid("--changes does not go with --where or --columns.")
+            raise Invalid(
+                "--changes does not go with --where or --columns.", next_step="Leave them out."
+            )
         query = table.changes(since, until)
     elif windowed:
         query = table.incremental(since, until, where=where, columns=names)

@@ -15,6 +15,7 @@ from lakewright.actions.write.begun import BegunWrite, abandoned_on_error, finis
 from lakewright.actions.write.overwrite import outcome_of
 from lakewright.actions.write.progress import Silence
 from lakewright.engine.local.executor import LocalExecutor
+from lakewright.engine.spark.fence import check_in_time
 from lakewright.interfaces.spark_source.messages import FilesMessage, all_said, attempt
 from lakewright.lifecycle.tending import wishes_after_write
 from lakewright.timeline.heartbeats import beat
@@ -33,12 +34,19 @@ class DirectWriter(DataSourceArrowWriter):
         self._settings = settings
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write the rows of one task into file groups of their own."""
+        """Write the rows of one task into file groups of their own.
+
+        A task that still runs when its write is over takes its files back.
+        """
         spec = self._begun.spec
         storage, instant = spec.open_storage(), spec.instant
         pulse = Pulse("heartbeat", lambda: beat(storage, instant), BEAT)
+        files = []
         try:
-            return FilesMessage(tuple(write_stream(spec, iterator, attempt())))
+            for file in write_stream(spec, iterator, attempt()):
+                check_in_time(spec, file)
+                files.append(file)
+            return FilesMessage(tuple(files))
         finally:
             pulse.stop()
 

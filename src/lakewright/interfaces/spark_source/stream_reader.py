@@ -17,6 +17,7 @@ from lakewright.actions.follow import (
     LATEST,
     Follow,
     WhenGone,
+    check_read,
     first_offset,
     next_offset,
     plan_window,
@@ -96,6 +97,7 @@ class StreamReader(DataSourceStreamReader):
         wanted = from_spark_schema(self._schema)
         pinned = replace(follow.request, columns=tuple(wanted.names), meta=False)
         state = self._source.state()
+        self._check_read(state, start["completed"])
         try:
             plan = plan_window(
                 state, replace(follow, request=pinned), start["completed"], end["completed"]
@@ -122,9 +124,16 @@ class StreamReader(DataSourceStreamReader):
         if nothing_after == after and time.monotonic() - looked < _PATIENCE:
             return after
         follow = replace(self._source.follow, limit=limit)
-        found = next_offset(self._source.state(), follow, after, upto)
+        state = self._source.state()
+        self._check_read(state, after)
+        found = next_offset(state, follow, after, upto)
         self._looked = (time.monotonic(), after if found == after else "")
         return found
+
+    def _check_read(self, state: TableState, after: str) -> None:
+        told = self._source.start.strip().lower() not in (EARLIEST, LATEST)
+        if not told or after != first_offset(state, self._source.start):
+            check_read(state, self._source.follow, after)
 
     def _newest(self) -> str:
         looked, newest = self._reported

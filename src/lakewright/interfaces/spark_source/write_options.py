@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lakewright.actions.write.agreement import OPERATION
 from lakewright.actions.write.staging import STAGED_BYTES
 from lakewright.interfaces.spark_source.options import count, given
 from lakewright.model.errors import InvalidOption
@@ -66,7 +67,8 @@ class WriteOptions:
 def _operation(own: Mapping[str, str], append: str, *, overwrite: bool) -> Operation:
     default = "insert_overwrite_table" if overwrite else append
     allowed = _OVERWRITING if overwrite else _APPENDING
-    told = own.get("operation", default).strip().lower()
+    # Hudi's own name for it: pipelines that wrote with Hudi carry it along.
+    told = own.get("operation", own.get(OPERATION, default)).strip().lower()
     if told in allowed:
         return allowed[told]
     mode = "overwrite" if overwrite else "append"

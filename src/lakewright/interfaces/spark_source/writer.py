@@ -62,10 +62,10 @@ def check_table(
 def _divides_freely(
     layout: IndexLayout, settings: WriteSettings, request: WriteRequest[ArrowRows]
 ) -> bool:
-    sorts = request.operation is Operation.BULK_INSERT and settings.sort_mode is not SortMode.NONE
+    gathers = request.operation is Operation.BULK_INSERT and settings.sort_mode is not SortMode.NONE
     return (
         layout.buckets is None
         and not request.looks_up
         and not settings.combine_on_insert
-        and not sorts
+        and not gathers
     )

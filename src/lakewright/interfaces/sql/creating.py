@@ -1,9 +1,12 @@
 """CREATE TABLE under Hudi's names, and the statement that would create a table again."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
+from lakewright.format.hudi.avro_schema import parse_avro_schema
+from lakewright.format.hudi.config import KEY_GENERATOR_CLASS, KEY_GENERATOR_TYPE
 from lakewright.interfaces.sql.names import quoted, text_literal
 from lakewright.interfaces.sql.statements import CreateTable
 from lakewright.model.errors import Invalid
@@ -23,6 +26,12 @@ _ORDERING = (
 _TYPE = ("type", "table.type", "hoodie.datasource.write.table.type", "hoodie.table.type")
 _INDEX = ("index.type", "hoodie.index.type")
 _VERSION = ("hoodie.write.table.version", "hoodie.table.version")
+_PARTITIONS = ("hoodie.datasource.write.partitionpath.field", "hoodie.table.partition.fields")
+#: Hudi's names for the generator on writing, and those under which a table keeps it.
+_GENERATORS = {
+    "hoodie.datasource.write.keygenerator.class": KEY_GENERATOR_CLASS,
+    "hoodie.datasource.write.keygenerator.type": KEY_GENERATOR_TYPE,
+}
 _MERGE_MODE = ("hoodie.record.merge.mode", "hoodie.write.record.merge.mode")
 #: The names that SQL alone has for properties.
 _SHORT = ("primaryKey", "preCombineField", "orderingFields", "type", "table.type", "index.type")
@@ -60,11 +69,15 @@ def create_arguments(statement: CreateTable, columns: Struct) -> dict[str, Any]:
     mode = _take(rest, _MERGE_MODE)
     index = _take(rest, _INDEX)
     ordering = parse_names(_take(rest, _ORDERING) or "")
+    for written, stored in _GENERATORS.items():
+        if (generator := _take(rest, (written, stored))) is not None:
+            rest[stored] = generator
+    partition_by = _partitions(rest, statement.partition_by)
     _check_names(rest)
     return {
         "schema": sql_columns(columns, statement.partition_by),
         "key": key or None,
-        "partition_by": statement.partition_by,
+        "partition_by": partition_by,
         "order_by": ordering or None,
         "type": _TYPES.get(kind, kind),
         "location": statement.location,
@@ -73,6 +86,19 @@ def create_arguments(statement: CreateTable, columns: Struct) -> dict[str, Any]:
         **({"merge_mode": mode} if mode is not None else {}),
         **({"index": index} if index is not None else {}),
     }
+
+
+def _partitions(rest: dict[str, str], named: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the partition columns; a property may add how each is formatted (``at:TIMESTAMP``).
+
+    One that names other columns is left where it is, to be refused with the rest of the request.
+    """
+    for key in [key for key in rest if key.lower() in _PARTITIONS]:
+        fields = parse_names(rest[key])
+        if tuple(field.partition(":")[0] for field in fields) == named:
+            del rest[key]
+            named = fields if any(":" in field for field in fields) else named
+    return named
 
 
 def _check_names(rest: Mapping[str, str]) -> None:
@@ -118,7 +144,7 @@ def sql_columns(columns: Struct, partition_by: tuple[str, ...]) -> Struct:
 def show_create(name: str, table: TableDef) -> str:
     """Return a CREATE TABLE statement that makes a table like this one."""
     partitions = table.partition_by
-    columns = sql_columns(table.schema, partitions)
+    columns = sql_columns(_as_created(table), partitions)
     lines = ",\n".join(f"  {_column(field)}" for field in columns)
     entries = _entries(table)
     shown = ",\n".join(f"  {text_literal(k)} = {text_literal(v)}" for k, v in entries.items())
@@ -129,9 +155,27 @@ def show_create(name: str, table: TableDef) -> str:
     )
 
 
+def _as_created(table: TableDef) -> Struct:
+    """Return the columns; one that a generator formats has the type of its values, not of paths."""
+    text = table.properties.get("hoodie.table.create.schema")
+    created = parse_avro_schema(text) if text else table.schema
+    return Struct(
+        tuple(
+            replace(field, type=created.find(field.name) or field.type)
+            if field.name in table.partition_by
+            else field
+            for field in table.schema
+        )
+    )
+
+
 def _entries(table: TableDef) -> Mapping[str, str]:
     named = (*_KEY, *_ORDERING, *_TYPE, *_VERSION)
-    own = {k: v for k, v in sorted(table.properties.items()) if k not in (*_DERIVED, *named)}
+    own = {
+        k: v
+        for k, v in sorted(table.properties.items())
+        if k not in (*_DERIVED, *named) or _formats_times(k, v)
+    }
     kind = {v: k for k, v in _TYPES.items()}[table.table_type.value]
     return {
         **({"primaryKey": ",".join(table.record_key)} if table.record_key else {}),
@@ -140,6 +184,13 @@ def _entries(table: TableDef) -> Mapping[str, str]:
         "hoodie.table.version": str(table.version),
         **own,
     }
+
+
+def _formats_times(key: str, value: str) -> bool:
+    """Say whether a property tells what PARTITIONED BY cannot: values that are formatted."""
+    if key in (KEY_GENERATOR_TYPE, KEY_GENERATOR_CLASS):
+        return any(word in value.upper() for word in ("TIMESTAMP", "CUSTOM"))
+    return key == "hoodie.table.partition.fields" and ":" in value
 
 
 def _column(field: Field) -> str:

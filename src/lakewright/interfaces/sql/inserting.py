@@ -48,7 +48,11 @@ def slots(
         )
     twice = sorted({name for name in wanted if wanted.count(name) > 1 or name in static})
     if twice:
-        raise Invalid(f"column {', '.join(twice)} gets two values.", columns=twice)
+        raise Invalid(
+            f"column {', '.join(twice)} gets two values.",
+            next_step="Name each column once.",
+            columns=twice,
+        )
     places = {name: place for place, name in enumerate(wanted)}
     return tuple(Slot(column, places.get(column.name), static.get(column.name)) for column in table)
 

@@ -123,7 +123,11 @@ def teaching(text: str) -> Iterator[None]:
     except ParseError as error:
         raise _unreadable(text, error) from error
     except SqlglotError as error:
-        raise Invalid(f"cannot read the statement: {error}.", sql=text) from error
+        raise Invalid(
+            f"cannot read the statement: {error}.",
+            next_step="Look at quotes and comments: one may not be closed.",
+            sql=text,
+        ) from error
     except RecursionError as error:
         raise Invalid(
             "the statement is nested too deeply.", next_step="Use IN (…), or a table of values."

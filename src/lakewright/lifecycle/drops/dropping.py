@@ -16,6 +16,7 @@ from lakewright.actions.services.servicing import Servicing
 from lakewright.actions.write.bucket_admission import admit_index
 from lakewright.actions.write.request import WriteRequest
 from lakewright.actions.write.write import write
+from lakewright.format.hudi.metadata.commit import PLAN_ENTRY
 from lakewright.lifecycle.drops.held import (
     mark_of,
     moved_since,
@@ -30,7 +31,7 @@ from lakewright.lifecycle.drops.holding import hold, release, wants_savepoint
 from lakewright.lifecycle.drops.planning import DELETE_PARTITIONS, EMPTY, MARK
 from lakewright.lifecycle.drops.restored import restored_partitions
 from lakewright.lifecycle.drops.undoing import notes_on_undo, undo_drop, why_not_back
-from lakewright.lifecycle.plans.kinds import ATTEMPT_ENTRY, PLAN_ENTRY, Run
+from lakewright.lifecycle.plans.kinds import ATTEMPT_ENTRY, Run
 from lakewright.lifecycle.plans.options import UNDO_WINDOW
 from lakewright.lifecycle.plans.plan import Plan, PlanItem, Skipped, skipped_json
 from lakewright.lifecycle.plans.records import Applied, Undone
@@ -230,7 +231,7 @@ class _Dropping:
         """Return the slices of the partitions that go, and what is left alone."""
         view = state.timeline
         held = slices_of(state, [item.target for item in self._plan.items])
-        busy = planned_services(view)
+        busy = planned_services(state)
         written = writes_since(self._plan, view)
         # Where times of completion are not told, a write may have come before the plan and taken
         # effect after it: then files that are others are all that can be known.

@@ -13,7 +13,7 @@ from lakewright.format.hudi.metadata.commit import RESCALED, CommitMetadata
 from lakewright.lifecycle.plans.plan import Json, Plan, Skipped, moment_of, skipped_of
 from lakewright.lifecycle.plans.records import Applied
 from lakewright.lifecycle.plans.store import PlanStore
-from lakewright.model.errors import Corrupt
+from lakewright.model.errors import Conflict, Corrupt
 from lakewright.model.files import FileGroupId, FileSlice, LogFile
 from lakewright.model.instant import Instant
 from lakewright.storage.port import Storage
@@ -26,6 +26,8 @@ from lakewright.timeline.view import TimelineView
 _SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
 #: Partitions that are listed at the same time.
 _LISTINGS = 16
+#: How often the timeline is listed again while what it held vanishes.
+_LOOKS = 5
 
 
 def slices_of(state: TableState, partitions: Sequence[str]) -> dict[str, Sequence[FileSlice]]:
@@ -43,10 +45,21 @@ def mark_of(slices: Iterable[FileSlice]) -> str:
     return hashlib.blake2b(names.encode(), digest_size=12).hexdigest()
 
 
-def planned_services(view: TimelineView) -> dict[str, str]:
-    """Return the partitions on which a service is planned or at work, and why they must wait."""
+def planned_services(state: TableState) -> dict[str, str]:
+    """Return the partitions on which a service is planned or at work, and why they must wait.
+
+    What vanished since the timeline was listed was taken back: then it is listed again.
+    """
+    for left in reversed(range(_LOOKS)):
+        try:
+            groups = planned_groups(state.timeline)
+            break
+        except Conflict:
+            if not left:
+                raise
+            state = state.refresh()
     found: dict[str, str] = {}
-    for (partition, _), action in sorted(planned_groups(view).items()):
+    for (partition, _), action in sorted(groups.items()):
         found.setdefault(partition, f"a {action} is planned on it, or at work; it ends first")
     return found
 

@@ -39,7 +39,7 @@ def plan_drop(
     state = work.state if held is not None else work.state.refresh()
     check_wishes(work.options, state.config.properties)
     now = datetime.now(UTC)
-    busy = planned_services(state.timeline)
+    busy = planned_services(state)
     found = slices_of(state, list(reasons)) if held is None else held
     items, left = [], list(skipped)
     for path, reason in reasons.items():

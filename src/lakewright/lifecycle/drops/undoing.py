@@ -12,9 +12,10 @@ from datetime import timedelta
 from lakewright.actions.partitions.returning import Gone, bring_back, written_since_drop
 from lakewright.actions.services.rolling_back import rollback
 from lakewright.actions.services.servicing import Servicing
+from lakewright.format.hudi.metadata.commit import UNDO_ENTRY
 from lakewright.lifecycle.drops.held import cleaned, dropped_by, names_of, sized
 from lakewright.lifecycle.drops.restored import note_restored
-from lakewright.lifecycle.plans.kinds import UNDO_ENTRY, Run
+from lakewright.lifecycle.plans.kinds import Run
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.records import Applied, Undone, untold_text
 from lakewright.lifecycle.plans.store import PlanStore

@@ -31,6 +31,7 @@ from lakewright.model.errors import (
 from lakewright.model.logs import facts
 from lakewright.storage.port import Storage
 from lakewright.timeline.locks.services_lock import side_lock
+from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ def apply_plan(
                 store.finish_applying(found)
                 log.info("a plan that was cut off had been applied", extra=facts(plan=id))
                 return found
-        changed = kind.changed(plan, work.state)
+        changed = (*_other_base(plan, work.state.timeline), *kind.changed(plan, work.state))
         if changed:
             raise Conflict(
                 f"the table is not as it was when the plan {id} was made: {'; '.join(changed)}.",
@@ -216,6 +217,19 @@ def _of_kind(store: PlanStore, kind: Kind, id: str) -> Plan:
             plan=id,
         )
     return plan
+
+
+def _other_base(plan: Plan, view: TimelineView) -> tuple[str, ...]:
+    """Say that the table lacks the write on which a plan was made, where it does."""
+    base = plan.base.requested
+    if base is None or any(i.requested == base for i in view.data()):
+        return ()
+    if any(i.requested == base for i in view.with_history().data()):
+        return ()
+    return (
+        f"it lacks the write {base}, on which the plan was made, so that the plan is of another "
+        "table, or that write was taken back",
+    )
 
 
 def _check_unapplied(store: PlanStore, id: str, state: PlanState) -> None:

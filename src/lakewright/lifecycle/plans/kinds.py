@@ -10,11 +10,8 @@ from lakewright.lifecycle.plans.records import Applied, Undone
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.table.state import TableState
 
-#: In the extra metadata of a commit: the plan that it applies, and the attempt that made it.
-PLAN_ENTRY = "lakewright.plan"
+#: In the extra metadata of a commit that applies a plan: the attempt that made it.
 ATTEMPT_ENTRY = "lakewright.plan.attempt"
-#: In the extra metadata of a commit: the plan that it undoes.
-UNDO_ENTRY = "lakewright.plan.undone"
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,8 @@ def put_back(storage: Storage, plan: str, *, moved: Moved | None = None) -> Quar
     """Move the files of a plan back where they were, and return them.
 
     ``NotFound`` where the plan has none in quarantine, ``HistoryGone`` where some were purged,
-    ``AlreadyExists`` where other files have taken their places: then nothing was moved.
+    ``Corrupt`` where one has another size than when it was put aside, ``AlreadyExists`` where
+    other files have taken their places: then nothing was moved.
     """
     found = _wanted(storage, plan)
     _hold_on(storage, found)
@@ -190,6 +191,14 @@ def put_back(storage: Storage, plan: str, *, moved: Moved | None = None) -> Quar
             raise HistoryGone(
                 f"{path} is in quarantine no more.",
                 next_step="It was purged; restore it from a copy.",
+                plan=plan,
+                path=path,
+            )
+        if aside is not None and there is None and aside.size != size:
+            raise Corrupt(
+                f"{_aside(plan, path)} has {aside.size} bytes, and had {size} when it was put "
+                "aside.",
+                next_step="Nothing was moved; restore it from a copy.",
                 plan=plan,
                 path=path,
             )

@@ -4,6 +4,7 @@ Every file is created once and never changed, so that of two processes which wan
 one is told that it came second. What a plan has come to is read off the names.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +29,10 @@ _UNDONE = "undone.json"
 _NEEDED = (
     "The undo of the plan needs it, and so does an apply that was cut off: restore it from a copy."
 )
+#: The end of a plan's file: a checksum of all before it, so that nobody applies what was edited.
+_SEAL = re.compile(rb', "seal": "([0-9a-f]{64})"\}\s*')
+_SEALED = b'"seal"'
+_SEAL_BYTES = 256
 _NUMBERED = re.compile(r"(applying|undoing|prepared|run)-([0-9]+)\.json")
 
 
@@ -60,13 +65,14 @@ class PlanStore:
 
     def save(self, plan: Plan) -> None:
         """Keep a plan; ``AlreadyExists`` where its id is taken."""
-        if not self._create(plan.id, _PLAN, plan.to_json()):
+        if not self._create(plan.id, _PLAN, _sealed(plan.to_json())):
             raise AlreadyExists(
                 f"There is already a plan {plan.id}.", next_step="Plan again.", plan=plan.id
             )
 
     def load(self, id: str) -> Plan:
-        """Return a plan; ``NotFound`` where there is none of this id."""
+        """Return a plan; ``NotFound`` where there is none of this id, ``Corrupt`` for one that is
+        not as it was made."""
         path = self._path(id, _PLAN)
         try:
             data = self.storage.read(path)
@@ -74,7 +80,11 @@ class PlanStore:
             raise NotFound(
                 f"There is no plan {id}.", next_step="plans() lists those there are.", plan=id
             ) from cause
-        return Plan.from_json(data, path)
+        _check_seal(data, path)
+        plan = Plan.from_json(data, path)
+        if plan.id != id:
+            raise _edited(path, f"it is the plan {plan.id}")
+        return plan
 
     def record(self, id: str) -> PlanRecord:
         """Return a plan with what came of it."""
@@ -222,3 +232,28 @@ class PlanStore:
     def _path(self, id: str, name: str) -> str:
         check_plan_id(id)
         return f"{PLANS_FOLDER}/{id}/{name}"
+
+
+def _sealed(text: str) -> str:
+    """Add the checksum of a JSON object to its end, as one more member."""
+    return f'{text[:-1]}, "seal": "{hashlib.sha256(text.encode()).hexdigest()}"}}'
+
+
+def _check_seal(data: bytes, path: str) -> None:
+    """Refuse a plan that was edited; those of earlier builds have no seal."""
+    end = _SEAL.search(data, max(len(data) - _SEAL_BYTES, 0))
+    if end is None or end.end() != len(data):
+        if _SEALED in data[-_SEAL_BYTES:]:
+            raise _edited(path, "its seal is not at its end")
+        return
+    if hashlib.sha256(data[: end.start()] + b"}").hexdigest().encode() != end[1]:
+        raise _edited(path, "its seal is that of another text")
+
+
+def _edited(path: str, why: str) -> Corrupt:
+    return Corrupt(
+        f"{path} is not as it was made: {why}.",
+        next_step="Plans are not edited: plan again. Where it was applied, an undo needs it: "
+        "restore it from a copy.",
+        path=path,
+    )

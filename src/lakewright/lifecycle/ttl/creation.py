@@ -7,13 +7,12 @@ made it anew, so that the old time does not count for them, and so did the commi
 import logging
 from collections.abc import Iterable
 
-from lakewright.format.hudi.metadata.commit import CommitMetadata
+from lakewright.format.hudi.metadata.commit import UNDO_ENTRY, CommitMetadata
 from lakewright.format.hudi.partition_metadata import (
     PARTITION_METADATA_NAME,
     PARTITION_METADATA_PARQUET_NAME,
     decode_partition_metadata,
 )
-from lakewright.lifecycle.plans.kinds import UNDO_ENTRY
 from lakewright.lifecycle.ttl.last_changes import changes_rows, written_partitions
 from lakewright.model.errors import Corrupt, NotFound
 from lakewright.model.logs import facts

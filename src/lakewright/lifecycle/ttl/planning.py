@@ -134,7 +134,7 @@ class _Choice:
         self._work = work
         self._seen = seen
         state = work.state
-        busy = planned_services(state.timeline)
+        busy = planned_services(state)
         expired = seen.expired
         self._busy = [v for v in expired if v.partition in busy]
         self._why_busy = busy

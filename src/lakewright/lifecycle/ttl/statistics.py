@@ -25,9 +25,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakewright.actions.write.progress import Progress, Silence
+from lakewright.format.hudi.metadata.commit import UNDO_ENTRY
 from lakewright.format.hudi.metadata.rollback import RollbackMetadata, RollbackPlan
 from lakewright.lifecycle.drops.restored import restored_instant, restored_partitions
-from lakewright.lifecycle.plans.kinds import UNDO_ENTRY
 from lakewright.lifecycle.ttl.last_changes import changes_rows, last_changes, written_partitions
 from lakewright.lifecycle.ttl.partition_stat import Gathered, PartitionStat, PartitionStats
 from lakewright.lifecycle.ttl.statistics_store import StatisticsStore

@@ -95,7 +95,10 @@ def _bind(node: Expression, schema: Struct) -> BoundExpression:
         case nodes.Case(branches, otherwise):
             return _case(branches, otherwise, schema)
         case _:
-            raise InvalidExpression(f"{node!r} is not an expression.")
+            raise InvalidExpression(
+                f"{node!r} is not an expression.",
+                next_step="Make one with lakewright.col() and lit(), or write SQL text.",
+            )
 
 
 def _condition(node: Expression, schema: Struct, place: str) -> BoundExpression:
@@ -120,7 +123,9 @@ def _literal(value: Value) -> BoundLiteral:
 
 def _reference(path: tuple[str, ...], schema: Struct) -> BoundReference:
     if not path:
-        raise InvalidExpression("a column name is missing.")
+        raise InvalidExpression(
+            "a column name is missing.", next_step="Write name, or struct.member."
+        )
     whole = ".".join(path)
     if len(path) > 1 and _find(path[0], schema) is None and whole in schema:
         path = (whole,)  # a top-level column whose own name holds dots

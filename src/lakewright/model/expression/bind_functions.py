@@ -107,7 +107,10 @@ def bind_cast(child: BoundExpression, to: DataType, *, safe: bool = False) -> Bo
         return BoundLiteral(None, to)
     if not _castable(child.type, to):
         raise InvalidExpression(
-            f"{describe(child)} cannot be converted to {to}.", type=str(to), source=str(child.type)
+            f"{describe(child)} cannot be converted to {to}.",
+            next_step="Convert to another type, or leave the CAST out.",
+            type=str(to),
+            source=str(child.type),
         )
     return cast_in_zone(child, to, safe=safe)
 
@@ -208,7 +211,10 @@ def _length(name: str, arguments: Arguments) -> BoundExpression:
 def _substring(name: str, arguments: Arguments) -> BoundExpression:
     for position in arguments[1:]:
         if not is_integer(position.type):
-            raise InvalidExpression(f"{name} counts in whole numbers, not {describe(position)}.")
+            raise InvalidExpression(
+                f"{name} counts in whole numbers, not {describe(position)}.",
+                next_step="Give a whole number, or a column of them.",
+            )
     return BoundFunction(name, (require_text(arguments[0], name), *arguments[1:]), STRING)
 
 
@@ -224,7 +230,8 @@ def _round(name: str, arguments: Arguments) -> BoundExpression:
     if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MAX_DIGITS:
         raise InvalidExpression(
             f"{name} takes a constant number of digits from 0 to {MAX_DIGITS}, "
-            f"not {describe(digits)}."
+            f"not {describe(digits)}.",
+            next_step="Write the number of digits: round(x, 2).",
         )
     if number.type == LONG:
         return number

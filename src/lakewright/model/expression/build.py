@@ -30,7 +30,10 @@ def function(name: str, *arguments: object) -> Function:
 def when(*branches: tuple[object, object], otherwise: object = None) -> Case:
     """Choose the value of the first (condition, value) pair whose condition is true."""
     if not branches:
-        raise InvalidExpression("when() needs at least one (condition, value) pair.")
+        raise InvalidExpression(
+            "when() needs at least one (condition, value) pair.",
+            next_step="Write when((condition, value)).",
+        )
     pairs = tuple((as_expression(test), as_expression(value)) for test, value in branches)
     return Case(pairs, Literal(None) if otherwise is None else as_expression(otherwise))
 
@@ -38,7 +41,9 @@ def when(*branches: tuple[object, object], otherwise: object = None) -> Case:
 def split_path(name: str) -> tuple[str, ...]:
     """Split ``a.b`` into the names of a path; backticks quote, a doubled backtick is one."""
     if not isinstance(name, str):
-        raise InvalidExpression(f"a column name is text, not {name!r}.")
+        raise InvalidExpression(
+            f"a column name is text, not {name!r}.", next_step="Write name, or struct.member."
+        )
     parts: list[str] = []
     rest = name
     while True:
@@ -55,7 +60,10 @@ def split_path(name: str) -> tuple[str, ...]:
         if not rest:
             return tuple(parts)
         if not rest.startswith("."):
-            raise InvalidExpression(f"{name!r} is not a column name: text follows the backtick.")
+            raise InvalidExpression(
+                f"{name!r} is not a column name: text follows the backtick.",
+                next_step="Write `odd name`, with a dot before what follows.",
+            )
         rest = rest[1:]
 
 
@@ -64,7 +72,10 @@ def _quoted(text: str, whole: str) -> tuple[str, str]:
     while True:
         end = text.find("`", at)
         if end < 0:
-            raise InvalidExpression(f"{whole!r} is not a column name: a backtick is not closed.")
+            raise InvalidExpression(
+                f"{whole!r} is not a column name: a backtick is not closed.",
+                next_step="Close it; a backtick within a name is written twice.",
+            )
         if not text.startswith("``", end):
             return text[1:end].replace("``", "`"), text[end + 1 :]
         at = end + 2

@@ -87,5 +87,7 @@ def check_arity(name: str, count: int) -> None:
             else f"{known.least} to {known.most}"
         )
         raise InvalidExpression(
-            f"{known.name} takes {wanted} argument(s), not {count}.", function=known.name
+            f"{known.name} takes {wanted} argument(s), not {count}.",
+            next_step="Give as many as it takes.",
+            function=known.name,
         )

@@ -92,7 +92,14 @@ def _float(value: float) -> str:
 def _moment(value: datetime) -> str:
     if value.tzinfo is None:
         return f"TIMESTAMP_NTZ '{value.isoformat(sep=' ')}'"
-    return f"TIMESTAMP '{absolute(value).astimezone(UTC).isoformat(sep=' ')}'"
+    try:
+        moment = absolute(value).astimezone(UTC)
+    except OverflowError as cause:
+        raise InvalidExpression(
+            f"{value.isoformat()} is beyond the calendar in UTC.",
+            next_step="Give a moment between the years 1 and 9999, in UTC as well.",
+        ) from cause
+    return f"TIMESTAMP '{moment.isoformat(sep=' ')}'"
 
 
 def _sql(node: Expression) -> str:
@@ -151,7 +158,10 @@ def _test(node: Expression, negation: str) -> str:
             written = f"{_operand(child)} {negation}LIKE {sql_literal(pattern)}"
             return written if escape == "\\" else f"{written} ESCAPE {sql_literal(escape)}"
         case _:
-            raise InvalidExpression(f"{node!r} cannot be written as SQL.")
+            raise InvalidExpression(
+                f"{node!r} cannot be written as SQL.",
+                next_step="Please report it: this is a fault of Lakewright.",
+            )
 
 
 _ATOMS = (nodes.Literal, nodes.Reference, nodes.Cast, nodes.Function, nodes.TextMatch, nodes.Case)

@@ -104,7 +104,10 @@ def _unknown(part: Images, versions: pa.Array | None) -> Images:
 
 def _logged(images: "SliceImages", task: ChangeTask, make: ChangeRows) -> Iterator[pa.RecordBatch]:
     if task.after is None:
-        raise Invalid(f"a task of {task.group} names no slice whose logs are to be compared.")
+        raise Invalid(
+            f"a task of {task.group} names no slice whose logs are to be compared.",
+            next_step="Please report it: this is a fault of Lakewright.",
+        )
     keys = images.reader_after.logged_keys(task.after, task.instant.requested)
     yield from make.compared(
         gather(images.before(task.before, keys), images.table),

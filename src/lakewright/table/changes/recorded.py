@@ -74,7 +74,11 @@ def _records(storage: Storage, file: LogFile, instant: str) -> Iterator[pa.Table
     if size < 0:
         stat = storage.stat(file.path)
         if stat is None:
-            raise NotFound(f"the change file {file.path} is gone.", path=file.path)
+            raise NotFound(
+                f"the change file {file.path} is gone.",
+                next_step="Ask again from a later time: a cleaning took the file away.",
+                path=file.path,
+            )
         size = stat.size
     with storage.open(file.path) as opened:
         for block in scan_blocks(opened, size, file.path):

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lakewright.model.errors import AlreadyExists, Unsupported
+from lakewright.model.errors import AlreadyExists, Invalid, Unsupported
 from lakewright.model.table import MergeMode
 from lakewright.table.merge.policy import MergePolicy
 
@@ -50,7 +50,12 @@ def register_merger(merger: RecordMerger, *, replace: bool = False) -> None:
     Scans take it along to Spark's workers. Other processes, such as those that plan
     ``format("lakewright")`` for Spark, must register their own.
     """
-    name = merger.merging_strategy
+    name = getattr(merger, "merging_strategy", None)
+    if not isinstance(name, str) or not callable(getattr(merger, "merge", None)):
+        raise Invalid(
+            f"{merger!r} is no merger.",
+            next_step="Give an object with the text merging_strategy and merge(older, newer).",
+        )
     if name in _REGISTERED and not replace:
         raise AlreadyExists(
             f"a merger for {name!r} is registered already.",

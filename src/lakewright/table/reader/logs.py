@@ -131,7 +131,11 @@ class SliceLogs:
         if size < 0:
             stat = self._storage.stat(log.path)
             if stat is None:
-                raise NotFound(f"the log file {log.path} is gone.", path=log.path)
+                raise NotFound(
+                    f"the log file {log.path} is gone.",
+                    next_step="Open the table anew: a cleaning may have taken the file away.",
+                    path=log.path,
+                )
             size = stat.size
         # An empty log is what a writer leaves that died before its first block.
         return list(scan_blocks(self._open(log.path), size, log.path)) if size else ()

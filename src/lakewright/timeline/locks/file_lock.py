@@ -24,11 +24,12 @@ from types import TracebackType
 
 from lakewright.model.errors import Conflict, Denied, LakewrightError, NotFound
 from lakewright.model.logs import facts
-from lakewright.storage.port import Storage
+from lakewright.storage.port import FileStat, Storage
 from lakewright.timeline.locks.port import LockStatus
 from lakewright.timeline.locks.waiting import wait_for
 from lakewright.timeline.owner import Owner
 from lakewright.timeline.pulse import Pulse
+from lakewright.timeline.store_clock import store_time
 
 log = logging.getLogger(__name__)
 
@@ -114,8 +115,7 @@ class FileLock:
         status = self.describe()
         if stat is None or stat.version is None or status is None:
             return False
-        expired = status.valid_for is not None and status.valid_for < 0
-        if status.alive and not expired:
+        if status.alive and not (self._has_expired(status.age) and self._is_old(stat)):
             return False
         log.warning("a lock without a living holder is broken", extra=facts(lock=str(status)))
         try:
@@ -124,6 +124,15 @@ class FileLock:
             if _read(self._storage, self._path) == body:  # the answer was lost; the file tells
                 return True
             raise
+
+    def _has_expired(self, age: float | None) -> bool:
+        return bool(self._expire) and age is not None and age > self._expire
+
+    def _is_old(self, stat: FileStat) -> bool:
+        """Say whether the file has expired by the clock that dated it, too."""
+        return stat.modified is not None and self._has_expired(
+            store_time(self._storage) - stat.modified
+        )
 
     def _enter(self, table: Storage, timeout: float) -> int:
         table.ensure_folder(GATE)

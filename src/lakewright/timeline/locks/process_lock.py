@@ -70,7 +70,9 @@ class ProcessLease:
     def secure(self, seconds: float) -> None:
         """Check that the lock was not released."""
         if self._held.owner != self._owner:
-            raise Conflict("The lock was released already.", owner=self.owner)
+            raise Conflict(
+                "The lock was released already.", next_step="Acquire it anew.", owner=self.owner
+            )
 
     def release(self) -> None:
         """Give the lock back."""

@@ -4,6 +4,10 @@ The file says until when the lock holds, and for whom. It is created or, once it
 was given back, replaced on the condition that nobody else did so meanwhile; giving it back marks
 it as expired; it is never deleted. While our own lease certainly holds nobody may touch the file,
 so that renewing it and giving it back need no condition.
+
+Times in the file are those of its holder's clock. Who finds a lease that has run out by its own
+clock asks the store's before it takes the lock: by that one the file must be older than a lease
+lasts, so that nobody is robbed whose clock is late, or by somebody whose clock is ahead.
 """
 
 import json
@@ -15,17 +19,21 @@ from types import TracebackType
 
 from lakewright.model.errors import Conflict, LakewrightError, NotFound
 from lakewright.model.logs import facts
-from lakewright.storage.port import Storage
+from lakewright.storage.port import FileStat, Storage
 from lakewright.timeline.locks.port import LockStatus
 from lakewright.timeline.locks.waiting import wait_for
 from lakewright.timeline.owner import Owner
 from lakewright.timeline.pulse import Pulse
+from lakewright.timeline.store_clock import store_time
 
 log = logging.getLogger(__name__)
 
 PATH = ".hoodie/.locks/table_lock.json"
 #: Seconds by which the clocks of two writers may differ.
 DRIFT = 1.0
+#: Seconds after which a lease that nobody renewed is over, whatever it says: who held it had a
+#: clock that was far ahead, and is gone. Holders renew theirs every half minute.
+FORGOTTEN = 3600.0
 _RELEASES = 3
 _LIVE: set[str] = set()
 """Tokens of the leases that this process holds; one that is missing here was given up."""
@@ -115,11 +123,12 @@ class StorageLock:
     def _attempt(self) -> "StorageLease | None":
         stat = self._storage.stat(PATH)
         found = None if stat is None else _read(self._storage)
-        if found is not None and found.is_held:
+        if found is not None and self._is_held(found, stat):
             return None
         if found is not None and not found.expired:
             log.warning("a lock without a living holder is broken", extra=facts(owner=found.owner))
         owner = Owner.here()
+        since = time.monotonic()
         mine = LockFile(str(owner), time.time() + self._validity)
         _LIVE.add(owner.token)
         taken = False
@@ -130,7 +139,21 @@ class StorageLock:
                 _LIVE.discard(owner.token)
         if not taken:
             return None
-        return StorageLease(self._storage, mine, self._validity, self._renewal, self._request)
+        return StorageLease(
+            self._storage, mine, self._validity, self._renewal, self._request, since
+        )
+
+    def _is_held(self, found: LockFile, stat: FileStat | None) -> bool:
+        """Say whether somebody holds the lock, by our clock or by the store's."""
+        renewed = None if stat is None else stat.modified
+        if renewed is None or found.expired or not found.is_alive:
+            return found.is_held
+        longest = max(FORGOTTEN, self._validity)
+        if found.is_held and time.time() - renewed < longest:
+            return True
+        now = store_time(self._storage)
+        over = now > found.valid_until + DRIFT and now - renewed >= self._validity
+        return not (over or now - renewed >= longest)
 
     def _put(self, mine: LockFile, version: str | None) -> bool:
         try:
@@ -149,7 +172,13 @@ class StorageLease:
     """A storage lock that is held."""
 
     def __init__(
-        self, storage: Storage, mine: LockFile, validity: float, renewal: float, request: float
+        self,
+        storage: Storage,
+        mine: LockFile,
+        validity: float,
+        renewal: float,
+        request: float,
+        since: float,
     ) -> None:
         self._storage = storage
         self._mine = mine
@@ -157,6 +186,7 @@ class StorageLease:
         self._request = request
         self._lock = threading.Lock()
         self._released = False
+        self._since = since
         self._pulse = Pulse("lock", self._renew, renewal)
 
     @property
@@ -199,14 +229,17 @@ class StorageLease:
                 _LIVE.discard(owner.token)
 
     def _left(self) -> float:
-        return self._mine.valid_until - DRIFT - time.time()
+        # A clock that is set back while the lease is held does not make it last longer.
+        passed = time.monotonic() - self._since
+        return min(self._mine.valid_until - time.time(), self._validity - passed) - DRIFT
 
     def _renew(self) -> None:
         with self._lock:
             if not self._released:
+                since = time.monotonic()
                 renewed = LockFile(self._mine.owner, time.time() + self._validity)
                 if self._write(renewed):
-                    self._mine = renewed
+                    self._mine, self._since = renewed, since
 
     def _write(self, content: LockFile) -> bool:
         """Write the file if it is still ours; False when it was lost."""

@@ -17,7 +17,7 @@ from support.rescaling import filled_table, memory, rows, table_of
 from support.table_files import copy_table, strays
 
 #: Every so many-th call fails; the whole takes minutes and is for those who wait.
-SAMPLED = 11
+SAMPLED = 17
 SHAPES = {"cow-9": (False, 9), "mor-9": (True, 9), "cow-6": (False, 6), "mor-6": (True, 6)}
 
 

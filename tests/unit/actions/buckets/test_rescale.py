@@ -25,6 +25,7 @@ from lakewright.model.table import TableId
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from lakewright.table.state import open_state
+from support.pairwise import thinned
 from support.rescaling import (
     SCHEMA,
     SHAPES,
@@ -53,7 +54,7 @@ def left(storage: Storage) -> list[str]:
     return [path for path in strays(storage) if not path.startswith(BUCKET_FILES)]
 
 
-@pytest.fixture(params=SHAPES.values(), ids=SHAPES.keys())
+@pytest.fixture(params=thinned({name: (kind,) for name, kind in SHAPES.items()}))
 def shape(request: pytest.FixtureRequest) -> dict[str, Any]:
     kind: dict[str, Any] = request.param
     return kind

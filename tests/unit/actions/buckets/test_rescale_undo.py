@@ -17,6 +17,7 @@ from lakewright.model.instant import Action
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from lakewright.table.state import open_state
+from support.pairwise import thinned
 from support.rescaling import (
     SHAPES,
     by_hudi,
@@ -35,7 +36,7 @@ from support.servicing import servicing
 from support.table_files import strays
 
 
-@pytest.fixture(params=SHAPES.values(), ids=SHAPES.keys())
+@pytest.fixture(params=thinned({name: (kind,) for name, kind in SHAPES.items()}))
 def shape(request: pytest.FixtureRequest) -> dict[str, Any]:
     kind: dict[str, Any] = request.param
     return kind

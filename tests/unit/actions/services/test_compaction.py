@@ -402,6 +402,27 @@ def test_groups_that_were_replaced_since_are_passed_over(modern: Table) -> None:
     assert [row["id"] for row in rows(modern)] == ["b1", "b2", "d1"]
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_plan_is_carried_out_though_an_overwrite_began_its_buckets_anew(
+    table: Table, whole: bool
+) -> None:
+    history(table)
+    plan = plan_of(table)
+    fresh = pa.Table.from_pylist(
+        [{"id": i, "p": "a", "n": 0} for i in ("a1", "a2", "a3")], schema=table.schema
+    )
+    (table.insert_overwrite_table if whole else table.insert_overwrite)(fresh)
+    put(table, 7, "a1")
+    before = rows(table)
+    done = run(table, plan)
+    assert set(done.partitions) == (set() if whole else {"p=b", "p=c"})
+    assert not list(table.timeline.pending())
+    assert rows(table) == before == by_hudi(table)
+    assert run(table).instant is not None
+    assert rows(table) == before
+    assert lw.open_table(table.path).fsck().ok
+
+
 def test_plans_that_are_worked_on_are_left_alone(table: Table) -> None:
     history(table)
     before = rows(table)

@@ -136,3 +136,23 @@ def test_slices_of_partial_updates_are_not_planned(tmp_path: Path) -> None:
     shutil.rmtree(Path(table.path, "p=b"))
     assert plan_of(table) is None and run(table).instant is None
     assert table.timeline.instants == before
+
+
+def test_logs_wait_for_a_write_that_began_before_the_newest_of_them(tmp_path: Path) -> None:
+    table = made(tmp_path, order=None)
+    put(table, 1, "a1", "a2")
+    put(table, 2, "a1")
+    put(table, 3, "a1")
+    begun = table.timeline.data()[-1]
+    folder = Path(table.path, ".hoodie", "timeline")
+    done = folder / f"{begun.requested}_{begun.completed}.deltacommit"
+    aside = done.rename(tmp_path / "aside")  # as if it were still under way
+    put(table, 4, "a2")
+    assert run(table).instant is None
+    plan = plan_of(table)
+    assert plan is None
+    newest = table.timeline.data()[-1].completed or "0"
+    aside.rename(folder / f"{begun.requested}_{int(newest) + 1}.deltacommit")
+    before = rows(table)
+    assert run(table).instant is not None
+    assert rows(table) == before

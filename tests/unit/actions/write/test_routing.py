@@ -74,6 +74,9 @@ def test_keys_made_of_several_columns_are_not_hashed_natively() -> None:
     assert spread.hash_fields == ("id",)
 
 
+REPARTITIONS = ("PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT")
+
+
 @pytest.mark.parametrize(
     ("operation", "details", "settings", "columns", "together", "fills"),
     [
@@ -98,6 +101,18 @@ def test_keys_made_of_several_columns_are_not_hashed_natively() -> None:
             False,
             True,
         ),
+        *(
+            (Operation.BULK_INSERT, {}, {"hoodie.bulkinsert.sort.mode": mode}, ("p",), False, True)
+            for mode in REPARTITIONS
+        ),
+        (
+            Operation.BULK_INSERT,
+            {"partition_by": ()},
+            {"hoodie.bulkinsert.sort.mode": REPARTITIONS[0]},
+            (),
+            False,
+            False,
+        ),
         (
             Operation.INSERT,
             {"partition_by": ()},
@@ -120,7 +135,9 @@ def test_rows_that_are_looked_up_or_sorted_stay_together(
     assert (spread.columns, spread.together) == (columns, together)
     assert spread.lookup is (operation is Operation.UPSERT)
     assert (made.settings.small_file > 0) is fills
-    assert spread.sort_all is bool(settings.get("hoodie.bulkinsert.sort.mode"))
+    mode = settings.get("hoodie.bulkinsert.sort.mode")
+    assert spread.sort_all is (mode == "GLOBAL_SORT")
+    assert bool(spread.sort_by) is (mode == "GLOBAL_SORT")
 
 
 def file(partition: str, low: str, high: str) -> FileWritten:

@@ -151,6 +151,7 @@ def test_a_compaction_is_scheduled_shown_and_run(call: Call, table: lw.Table) ->
     (done,) = call("run_compaction('run', 'shop.t')")
     assert done == {**made, "state": "COMPLETED"}
     assert call("show_compaction('shop.t')") == [done]
+    assert call("show_compactions('shop.t')") == [done]
     assert call("run_compaction('run', 'shop.t')") == []
     assert call("run_compaction('scheduleAndExecute', 'shop.t')") == []
     assert contents(table) == before

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from lakewright.lifecycle.plans.apply import purge_overdue
 from lakewright.lifecycle.plans.quarantine import QUARANTINE_FOLDER
 from lakewright.lifecycle.plans.records import PlanState
 from lakewright.lifecycle.plans.store import PLANS_FOLDER, PlanStore
-from lakewright.model.errors import Corrupt, Unavailable
+from lakewright.model.errors import Conflict, Corrupt, Unavailable
 from lakewright.storage.open import open_storage
 from lakewright.table.pins import PINS_FOLDER
 from support.servicing import servicing
@@ -140,10 +141,69 @@ def test_records_that_contradict_each_other_are_refused(table: Table, left: str)
     assert table.scan().count() == 1
 
 
+EDITS: tuple[tuple[tuple[str | int, ...], object], ...] = (
+    (("options",), {"lakewright.undo.window": "0s"}),
+    (("items", 0, "target"), "d=c"),
+    (("items", 0, "reason"), "somebody said so"),
+    (("purge",), True),
+    (("table",), "other"),
+    (("seal",), "0" * 64),
+)
+
+
+@pytest.mark.parametrize(("keys", "value"), EDITS)
+def test_an_edited_plan_is_refused(
+    table: Table, keys: tuple[str | int, ...], value: object
+) -> None:
+    plan = table.plan_delete_partitions(["d=a"])
+    edit(file(table, plan.id, "plan.json"), *keys, value=value)
+    with pytest.raises(Corrupt, match=r"plan\.json is not as it was made: its seal"):
+        table.plan(plan.id).apply()
+    (record,) = table.plans()
+    assert record.state is PlanState.DAMAGED
+    assert table.scan().count() == 3
+
+
+def test_a_plan_that_was_written_anew_is_refused(table: Table) -> None:
+    plan = table.plan_delete_partitions(["d=a"])
+    path = file(table, plan.id, "plan.json")
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=1))
+    with pytest.raises(Corrupt, match="its seal is not at its end"):
+        plan.apply()
+
+
+def test_a_plan_in_the_folder_of_another_is_refused(table: Table) -> None:
+    one, two = table.plan_delete_partitions(["d=a"]), table.plan_delete_partitions(["d=b"])
+    file(table, two.id, "plan.json").write_bytes(file(table, one.id, "plan.json").read_bytes())
+    with pytest.raises(Corrupt, match=f"it is the plan {one.id}"):
+        two.apply()
+    assert table.scan().count() == 3
+
+
+def test_a_plan_of_another_table_is_refused(table: Table, tmp_path: Path) -> None:
+    plan = table.plan_delete_partitions(["d=a"])
+    other = lw.create_table(
+        tmp_path / "u", schema="id string, d string", key="id", partition_by=["d"]
+    )
+    other.upsert([{"id": "1", "d": "a"}])
+    shutil.copytree(file(table, plan.id, ""), file(other, plan.id, ""))
+    with pytest.raises(Conflict, match="the plan is of another table"):
+        other.plan(plan.id).apply()
+    assert [record.state for record in other.plans()] == [PlanState.PLANNED]
+
+
+def test_a_plan_is_stale_when_the_write_below_it_was_taken_back(table: Table) -> None:
+    plan = table.plan_delete_partitions(["d=a"])
+    table.rollback(table.timeline.data()[-1].requested)
+    with pytest.raises(Conflict, match="that write was taken back"):
+        plan.apply()
+
+
 @pytest.mark.parametrize("kind", [None, "KEEP_BY_X"])
-def test_an_edited_plan_is_refused(table: Table, kind: str | None) -> None:
+def test_an_edited_plan_without_a_seal_is_refused(table: Table, kind: str | None) -> None:
     plan = table.ttl.plan()
     edit(file(table, plan.id, "plan.json"), "items", 0, "facts", "kind", value=kind)
+    edit(file(table, plan.id, "plan.json"), "seal")
     with pytest.raises(Corrupt, match="is not as plans of the kind ttl are"):
         table.plan(plan.id).apply()
     assert table.scan().count() == 3

@@ -114,6 +114,16 @@ def test_files_that_were_purged_by_hand() -> None:
         put_back(storage, PLAN)
 
 
+def test_a_file_that_changed_in_quarantine_does_not_come_back() -> None:
+    storage = filled(memory())
+    move_out(storage)
+    left = content(storage)
+    storage.write(f"{QUARANTINE_FOLDER}/{PLAN}/p=a/1.parquet", b"one more")
+    with pytest.raises(Corrupt, match="has 8 bytes, and had 3 when it was put aside"):
+        put_back(storage, PLAN)
+    assert content(storage) == left
+
+
 def test_paths_out_of_the_table_are_refused() -> None:
     storage = memory()
     with pytest.raises(Invalid):

@@ -134,7 +134,10 @@ def _partitions(table: "Table", arguments: Arguments) -> list[str] | None:
     if predicate is None:
         return None if selected is None else list(parse_names(selected))
     if selected is not None:
-        raise Invalid("give predicate or selected_partitions, and one of them.")
+        raise Invalid(
+            "give predicate or selected_partitions, and one of them.",
+            next_step="Leave one of them out.",
+        )
     bound = bind(parse_expression(predicate), from_arrow_schema(table.schema))
     by = table.definition.partition_by
     other = sorted({".".join(path) for path in references(bound)}.difference(by))

@@ -146,7 +146,10 @@ class Procedure:
         for name, value in named.items():
             parameter = self._parameter(name)
             if parameter.name in given:
-                raise Invalid(f"{self.name}: {parameter.name} is given twice.")
+                raise Invalid(
+                    f"{self.name}: {parameter.name} is given twice.",
+                    next_step="Give it once, by name or by its place.",
+                )
             given[parameter.name] = parameter.take(value, self.name)
         missing = [p.name for p in self.parameters if p.required and p.name not in given]
         if missing:

@@ -122,7 +122,7 @@ def run_compaction(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     return limited(_compactions(table, plans), arguments)
 
 
-@procedure("show_compaction", _COMPACTION, TABLE, PATH, SHOWN)
+@procedure("show_compaction", _COMPACTION, TABLE, PATH, SHOWN, aliases=("show_compactions",))
 def show_compaction(lake: "Lake", arguments: Arguments) -> Iterator[Row]:
     """Show the compactions of a table: planned, begun and done."""
     return limited(_compactions(named_table(lake, arguments), None), arguments)
