@@ -4,11 +4,10 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
 
 from support.bucket_machine import bucket_machine_of
 from support.model_table import Kind
+from support.random_histories import run_histories
 from support.write_machine import DONE
 from told import tell
 
@@ -24,19 +23,6 @@ SHAPES = [
 PAIRS = [SHAPES[number] for number in (0, 5, 9, 12, 14)]
 
 
-def run(shape: Kind, examples: int, steps: int) -> None:
-    run_state_machine_as_test(
-        bucket_machine_of(shape),
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            phases=(Phase.explicit, Phase.reuse, Phase.generate),
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-
-
 @pytest.fixture(autouse=True)
 def told(request: pytest.FixtureRequest) -> Iterator[None]:
     """Say how much was done."""
@@ -47,10 +33,10 @@ def told(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.parametrize("shape", PAIRS, ids=str)
 def test_histories_with_rescales_equal_the_model(shape: Kind) -> None:
-    run(shape, examples=7, steps=8)
+    run_histories(bucket_machine_of(shape), examples=7, steps=8)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_many_histories_with_rescales_equal_the_model(shape: Kind) -> None:
-    run(shape, examples=80, steps=14)
+    run_histories(bucket_machine_of(shape), examples=80, steps=14)

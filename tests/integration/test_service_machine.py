@@ -4,10 +4,9 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
 
 from support.model_table import Kind
+from support.random_histories import run_histories
 from support.service_machine import service_machine_of
 from support.write_machine import DONE
 from told import tell
@@ -22,19 +21,6 @@ SHAPES = [
 ]
 
 
-def run(shape: Kind, examples: int, steps: int) -> None:
-    run_state_machine_as_test(
-        service_machine_of(shape),
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            phases=(Phase.explicit, Phase.reuse, Phase.generate),
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-
-
 @pytest.fixture(autouse=True)
 def told(request: pytest.FixtureRequest) -> Iterator[None]:
     """Say how much was done."""
@@ -45,10 +31,10 @@ def told(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_histories_with_services_equal_the_model(shape: Kind) -> None:
-    run(shape, examples=7, steps=7)
+    run_histories(service_machine_of(shape), examples=7, steps=7)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_many_histories_with_services_equal_the_model(shape: Kind) -> None:
-    run(shape, examples=125, steps=12)
+    run_histories(service_machine_of(shape), examples=125, steps=12)

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
 
 import lakewright as lw
 from support.model_table import Kind
+from support.random_histories import run_histories
 from support.write_machine import DONE, machine_of
 from told import tell
 
@@ -38,20 +37,6 @@ RULES = [
 GLOBAL = [Kind(mor, version, index="global") for mor in (False, True) for version in (9, 6)]
 
 
-def run(shape: Kind, examples: int, steps: int, spark: Any = None) -> None:
-    run_state_machine_as_test(
-        machine_of(shape, spark),
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            # Finding a smaller case takes minutes; what failed is told as it was.
-            phases=(Phase.explicit, Phase.reuse, Phase.generate),
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-
-
 @pytest.fixture(autouse=True)
 def told(request: pytest.FixtureRequest) -> Iterator[None]:
     """Say how much was done."""
@@ -62,26 +47,26 @@ def told(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.parametrize("shape", [*SHAPES, *RULES, *GLOBAL], ids=str)
 def test_histories_equal_the_model(shape: Kind) -> None:
-    run(shape, examples=3, steps=6)
+    run_histories(machine_of(shape), examples=3, steps=6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [*SHAPES, *RULES, *GLOBAL], ids=str)
 def test_many_histories_equal_the_model(shape: Kind) -> None:
-    run(shape, examples=25, steps=12)
+    run_histories(machine_of(shape), examples=25, steps=12)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("shape", [*PAIRS, *RULES[:2]], ids=str)
 def test_histories_on_spark_equal_the_model(spark: Any, shape: Kind) -> None:
-    run(shape, examples=2, steps=4, spark=spark)
+    run_histories(machine_of(shape, spark), examples=2, steps=4)
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("shape", [*PAIRS, *RULES, *GLOBAL], ids=str)
 def test_many_histories_on_spark_equal_the_model(spark: Any, shape: Kind) -> None:
-    run(shape, examples=6, steps=8, spark=spark)
+    run_histories(machine_of(shape, spark), examples=6, steps=8)
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
