@@ -1,4 +1,4 @@
-"""Random histories that differ between two runs are gone on with; failures are never passed over."""
+"""Random histories that differ between two runs go on; failures are never passed over."""
 
 from collections import Counter
 from typing import ClassVar
@@ -40,5 +40,5 @@ def test_all_histories_are_run() -> None:
 
 def test_a_failure_is_raised_however_the_run_went_on() -> None:
     machine = type("Machine", (Capricious,), {"done": Counter(), "fails_at": 9})
-    with pytest.raises((AssertionError, ExceptionGroup), match="a row is lost|unreliable"):
+    with pytest.raises((AssertionError, ExceptionGroup), match=r"a row is lost|unreliable"):
         run_histories(machine, examples=40, steps=5)
