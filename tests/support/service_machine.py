@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 import lakewright as lw
+from lakewright.actions.buckets.rescale_slices import finished_slices
 from lakewright.api.table import Table
 from lakewright.format.hudi.metadata.compaction import CompactionPlan
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan
@@ -29,6 +30,7 @@ from lakewright.model.errors import (
 from lakewright.model.instant import Action, Instant
 from lakewright.storage.open import open_storage
 from lakewright.table.pins import Pin, add_pin
+from lakewright.table.state import open_state
 from lakewright.timeline.plans import is_plan
 from support.faulty_storage import Crash, Fault, FaultyStorage
 from support.model_table import Group, Kind, ModelTable, Slot, Stored, counted
@@ -180,8 +182,11 @@ class ServiceMachine(WriteMachine):
     @rule()
     def pin_the_files_of_the_head(self) -> None:
         files: dict[str, frozenset[str]] = {}
+        state = open_state(open_storage(self.table.path))
         for snapshot in self.table.get_latest_snapshot():
-            paths = [path for piece in snapshot.file_slices for path in piece.paths]
+            # What a write that failed has left goes with it, in old tables a log of the slice.
+            slices = finished_slices(state, snapshot.file_slices)
+            paths = [path for piece in slices for path in piece.paths]
             self.pinned.update(paths)
             names = frozenset(path.rpartition("/")[2] for path in paths)
             files[snapshot.descriptor.path] = names
