@@ -102,6 +102,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.driver.memory": "2g",
         "spark.local.dir": str(folder / "local"),
         "spark.log.level": "ERROR",
+        # Hundreds of jobs over a handful of rows each: to compile their plans never pays.
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.codegen.wholeStage": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
