@@ -18,6 +18,8 @@ from spark_together import scheduler
 from told import Told
 
 settings.register_profile("dev", deadline=None)
+# Of ``./dev test unit``: a part of the cases each time, others each time.
+settings.register_profile("quick", deadline=None, max_examples=25)
 settings.register_profile(
     "ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -102,9 +104,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.driver.memory": "2g",
         "spark.local.dir": str(folder / "local"),
         "spark.log.level": "ERROR",
-        # Hundreds of jobs over a handful of rows each: to compile their plans never pays.
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.codegen.wholeStage": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
