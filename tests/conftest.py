@@ -18,6 +18,8 @@ from spark_together import scheduler
 from told import Told
 
 settings.register_profile("dev", deadline=None)
+# Of ``./dev test unit``: a part of the cases each time, others each time.
+settings.register_profile("quick", deadline=None, max_examples=25)
 settings.register_profile(
     "ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )

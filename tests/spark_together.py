@@ -15,12 +15,25 @@ import pytest
 WORD = "spark"
 
 
+#: The tests of a file there are quick: they go to a process together, and share what it keeps.
+UNIT = "tests/unit/"
+
+
 def scheduler(config: pytest.Config, log: Any) -> Any:
-    """Tests of Spark first and in one process, all others one by one wherever there is room."""
+    """Tests of Spark first and in one process, unit tests by file, all others one by one."""
     from xdist.scheduler import LoadScopeScheduling
 
     class SparkTogether(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return WORD if WORD in nodeid else nodeid
+            if WORD in nodeid:
+                return WORD
+            return nodeid.partition("::")[0] if nodeid.startswith(UNIT) else nodeid
+
+        def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+            """Forget work that is done: after each test, all that is remembered is counted."""
+            super().mark_test_complete(node, item_index, duration)
+            scope = self._split_scope(self.registered_collections[node][item_index])
+            if all(self.assigned_work[node][scope].values()):
+                del self.assigned_work[node][scope]
 
     return SparkTogether(config, log)

@@ -81,6 +81,7 @@ def main(master: str, folder: str, victim: int) -> None:
     for key, value in {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
+        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
         "spark.executor.memory": "512m",
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.default.parallelism": "2",

@@ -64,8 +64,11 @@ def _daemon(folder: Path, name: str, kind: str, *more: str) -> tuple[subprocess.
 def environment(folder: Path) -> Mapping[str, str]:
     """Return what the daemons and drivers of a cluster need to find this environment."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("SPARK_")}
+    quick = os.environ.get("SPARK_SUBMIT_OPTS", "")
     return {
         **kept,
+        "SPARK_SUBMIT_OPTS": quick,
+        "SPARK_DAEMON_JAVA_OPTS": quick,
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_DAEMON_MEMORY": "256m",

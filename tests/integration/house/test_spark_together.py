@@ -31,7 +31,9 @@ def run(folder: Path, **files: str) -> tuple[int, str]:
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = spark: needs a session\n")
     for name, text in files.items():
-        (folder / f"{name}.py").write_text(text)
+        path = folder / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", folder],
@@ -56,6 +58,17 @@ def test_one_process_has_all_tests_of_spark(tmp_path: Path) -> None:
     (second,) = tmp_path.glob("second-*")
     assert first.name.partition("-")[2] == second.name.partition("-")[2]
     assert list(tmp_path.glob("plain-*"))
+
+
+def test_a_file_of_unit_tests_stays_together(tmp_path: Path) -> None:
+    names = [f"file{number}" for number in range(6)]
+    files = {f"tests/unit/test_{name}": SAMPLE.format(name=name) for name in names}
+    code, told = run(tmp_path, **files)
+    assert code == 0, told
+    assert f"{40 * len(names)} passed" in told
+    marks = [path.name.partition("-") for path in tmp_path.glob("tests/unit/file*-*")]
+    assert sorted(name for name, _, _ in marks) == names
+    assert len({who for _, _, who in marks}) == 2
 
 
 def test_every_test_of_spark_says_so_in_its_id(request: pytest.FixtureRequest) -> None:
