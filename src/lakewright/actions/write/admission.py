@@ -9,6 +9,7 @@ from lakewright.actions.write.bucket_admission import admit_index
 from lakewright.format.hudi.change_records import CDC_ENABLED, CDC_MODE
 from lakewright.format.hudi.config import METADATA_PARTITIONS, KeyGenerator, TableConfig
 from lakewright.format.hudi.key_columns import PLAIN_SINGLE_KEY
+from lakewright.format.hudi.time_partitions import why_not_formatted
 from lakewright.index.layout import IndexLayout
 from lakewright.model.errors import Invalid, Unsupported
 from lakewright.model.options import check_options
@@ -131,7 +132,11 @@ def _check_partitions(state: TableState) -> None:
     columns = stored_schema(state)
     for field in state.config.partition_fields:
         kind = None if columns is None else columns.find(field.name)
-        if isinstance(kind, Timestamp) and field.kind != "TIMESTAMP":
+        if field.kind == "TIMESTAMP":
+            why = why_not_formatted(kind, state.config.properties)
+            if why is not None:
+                raise _unsupported(state.config, f"it is partitioned by {field.name!r}, and {why}")
+        elif isinstance(kind, Timestamp):
             raise _unsupported(
                 state.config,
                 f"it is partitioned by the times in {field.name!r}, for which releases and "

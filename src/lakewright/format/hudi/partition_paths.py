@@ -76,10 +76,10 @@ def partition_segment(
     ``Invalid`` where the value cannot be part of a path: it would leave the table, vanish from
     it, or be a name that other software cannot open.
     """
-    if value is None:
-        text = ""
-    elif field.kind == "TIMESTAMP":
+    if field.kind == "TIMESTAMP":
         text = format_time_partition(value, config.properties)
+    elif value is None:
+        text = ""
     else:
         text = value_text(value, kind)
         if _slashed(config) and _DATE.fullmatch(text):

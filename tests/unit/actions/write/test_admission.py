@@ -83,10 +83,17 @@ def test_partitions_by_plain_times_are_refused() -> None:
     )
     with pytest.raises(Unsupported, match="'at'"):
         admitted(TinyTable(partition_by="at").commit(1, {}, completed=2, schema=schema))
-    formatted = TinyTable(
-        partition_by="at:TIMESTAMP", hoodie__table__keygenerator__type="CUSTOM"
-    ).commit(1, {}, completed=2, schema=schema)
-    admitted(formatted)
+    for unit in ("EPOCHMICROSECONDS", "EPOCHMILLISECONDS"):
+        formatted = TinyTable(
+            partition_by="at:TIMESTAMP",
+            hoodie__table__keygenerator__type="CUSTOM",
+            hoodie__keygen__timebased__timestamp__type=unit,
+        ).commit(1, {}, completed=2, schema=schema)
+        if unit == "EPOCHMICROSECONDS":
+            admitted(formatted)
+            continue
+        with pytest.raises(Unsupported, match="EPOCHMICROSECONDS"):
+            admitted(formatted)
 
 
 def test_version_8_has_a_way_out() -> None:
