@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewright.format.arrow.evolve import Renames, conform
+from lakewright.format.arrow.nested import Rows
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.model.schema import Struct
 
@@ -53,7 +54,7 @@ class Projection:
         """
         if not self.constants and rows.schema.equals(self.wide):
             return rows
-        rows = _times_as_text(rows, self.wide)
+        rows = times_as_text(rows, self.wide)
         if not self.constants:
             return conform(rows, self.wide, renames)
         plain = pa.schema([field for field in self.wide if field.name not in self.constants])
@@ -71,8 +72,8 @@ class Projection:
         return rows if self.width == len(self.wide) else rows.select(self.wide.names[: self.width])
 
 
-def _times_as_text(rows: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
-    """Return the rows with times as Spark casts them where text is wanted.
+def times_as_text(rows: Rows, target: pa.Schema) -> Rows:
+    """Return rows (a table or batch) with times as Spark casts them where text is wanted.
 
     That is so of a partition column alone that a key generator formats.
     """
