@@ -128,3 +128,26 @@ def test_of_a_null_beside_several_levels_hudi_shows_the_folder(
     (ours,) = lw.open_table(path).scan(meta=True).to_arrow().to_pylist()
     assert theirs["p"] == "__HIVE_DEFAULT_PARTITION__"
     assert ours == {**theirs, "p": None}
+
+
+def test_a_custom_generator_of_version_6_keeps_its_times_to_itself(
+    hudi_spark: Any, tmp_path: Path
+) -> None:
+    """Neither kinds nor formats are stored: a write from here went to another folder."""
+    path = tmp_path / "t"
+    frame = hudi_spark.createDataFrame([("a", NUMBER, 0)], "id string, p bigint, n int")
+    options = {
+        **PLAIN,
+        "hoodie.table.name": "t",
+        "hoodie.write.table.version": "6",
+        KEYGEN + "timestamp.type": "UNIX_TIMESTAMP",
+        KEYGEN + "output.dateformat": "yyyy-MM-dd",
+        WRITE + "keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
+        WRITE + "recordkey.field": "id",
+        WRITE + "partitionpath.field": "p:TIMESTAMP",
+    }
+    frame.write.format("hudi").options(**options).mode("append").save(str(path))
+    table = lw.open_table(path)
+    assert table.scan().to_arrow().to_pylist() == [{"id": "a", "p": NUMBER, "n": 0}]
+    with pytest.raises(lw.Unsupported, match="formatted as times"):
+        table.upsert([{"id": "a", "p": NUMBER, "n": 1}])

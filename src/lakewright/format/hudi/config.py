@@ -215,6 +215,19 @@ def key_generator(properties: Mapping[str, str]) -> KeyGenerator:
     return KeyGenerator.SIMPLE if len(fields) == len(keys) == 1 else KeyGenerator.COMPLEX
 
 
+def kinds_are_known(config: TableConfig) -> bool:
+    """Whether a table says which of its partition columns are formatted as times.
+
+    Version 6 stores neither kinds nor formats for a custom generator: the writers know them.
+    """
+    named = parse_names(config.properties.get(PARTITION, ""))
+    return (
+        config.key_generator is not KeyGenerator.CUSTOM
+        or all(":" in name for name in named)
+        or any(key.startswith(TIME_BASED) for key in config.properties)
+    )
+
+
 def _partition_fields(properties: Mapping[str, str]) -> tuple[PartitionField, ...]:
     generator = key_generator(properties)
     # Before version 8 a custom generator did not store the kind of each field; a table that

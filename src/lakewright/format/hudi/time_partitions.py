@@ -92,7 +92,8 @@ def format_time_partition(value: object, properties: Mapping[str, str]) -> str:
     if OUTPUT_FORMAT not in properties:
         raise Invalid(
             f"the table has no {OUTPUT_FORMAT}.",
-            next_step="Give the format of its partition paths, e.g. yyyy/MM/dd.",
+            next_step="Hudi does not store the settings of a custom key generator: add those "
+            f"that its writers are given ({PREFIX}*) to hoodie.properties.",
         )
     moment = _moment(value, properties)
     zone = _zone(properties, OUTPUT_ZONE)
