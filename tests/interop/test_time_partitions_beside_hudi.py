@@ -151,3 +151,27 @@ def test_a_custom_generator_of_version_6_keeps_its_times_to_itself(
     assert table.scan().to_arrow().to_pylist() == [{"id": "a", "p": NUMBER, "n": 0}]
     with pytest.raises(lw.Unsupported, match="formatted as times"):
         table.upsert([{"id": "a", "p": NUMBER, "n": 1}])
+
+
+def test_what_a_custom_generator_of_version_6_may_have_formatted_comes_from_files(
+    hudi_spark: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    rows = [("k0", "", 0), ("k1", "a=b", 0), ("k2", None, 0)]
+    options = {
+        **PLAIN,
+        "hoodie.table.name": "t",
+        "hoodie.write.table.version": "6",
+        WRITE + "keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
+        WRITE + "recordkey.field": "id",
+        WRITE + "partitionpath.field": "p:SIMPLE",
+    }
+    frame = hudi_spark.createDataFrame(rows, "id string, p string, n int").coalesce(1)
+    frame.write.format("hudi").options(**options).mode("append").save(str(path))
+    table = lw.open_table(path)
+    kinds = {WRITE + "partitionpath.field": "p:SIMPLE"}
+    for n in (0, 1):
+        ours = sorted(table.scan(meta=True).to_arrow().to_pylist(), key=lambda row: row["id"])
+        assert [(row["id"], row["p"], row["n"]) for row in ours] == [(k, p, n) for k, p, _ in rows]
+        assert ours == sorted(read(hudi_spark, path), key=lambda row: row["id"])
+        table.upsert([{"id": k, "p": p, "n": 1} for k, p, _ in rows], options=kinds)

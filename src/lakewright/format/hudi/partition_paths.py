@@ -129,8 +129,8 @@ def partition_values(path: str, config: TableConfig, schema: Struct) -> Mapping[
     """Return the typed column values that a partition's path stands for.
 
     They are what Spark shows for the partition's rows. Columns whose value the path does not
-    tell are left out: formatted times, values that do not read as the column's type, and all
-    of them when several columns meet another number of levels.
+    tell are left out: what is or may be a formatted time, values that do not read as the
+    column's type, and all of them when several columns meet another number of levels.
     """
     fields = config.partition_fields
     if not fields:
@@ -138,7 +138,7 @@ def partition_values(path: str, config: TableConfig, schema: Struct) -> Mapping[
     texts = _texts(path, config)
     values: dict[str, object] = {}
     for field, text in zip(fields, texts, strict=False):
-        if field.kind == "TIMESTAMP":
+        if field.kind in ("TIMESTAMP", "UNKNOWN"):
             continue
         if text is None:
             values[field.name] = None
