@@ -154,3 +154,16 @@ def test_of_logs_of_version_6_hudi_tells_no_changes(hudi_spark: Any, tmp_path: P
     with pytest.raises(Exception, match="Not an Avro data file"):
         by_hudi(hudi_spark, path, "000")
     assert sorted(change[1] for change in by_us(path, "000").elements()) == ["i", "u"]
+
+
+def test_of_inserts_into_buckets_hudi_tells_no_changes(hudi_spark: Any, tmp_path: Path) -> None:
+    """Not of its own: it looks for a change file that it did not write. We tell them."""
+    kind = Kind(False, 9, index="bucket", buckets=1)
+    path = tmp_path / "t"
+    for name in ("a", "b"):
+        rows = [row(kind, name, "oslo", 1, 1)]
+        more = {ENABLED: "true", MODE: "OP_KEY_ONLY"}
+        hudi_writer.write(hudi_spark, path, kind, rows, "insert", more)
+    with pytest.raises(Exception, match="There should be a cdc log file"):
+        by_hudi(hudi_spark, path, "000")
+    assert [change[1] for change in by_us(path, "000").elements()] == ["i", "i"]

@@ -1,5 +1,6 @@
 """Real Hudi writes a random history; what we read after every step is what Hudi reads."""
 
+import uuid
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,3 +133,32 @@ def test_a_scan_is_a_dataframe_beside_hudi(hudi_spark: Any, tmp_path: Path, reci
     scan = lw.open_table(path).scan(meta=True)
     frame = scan.to_spark(hudi_spark).select(*COLUMNS)
     assert Counter(map(tuple, frame.collect())) == by_hudi(hudi_spark, path)
+
+
+def test_of_lists_in_logs_whose_structs_grew_hudi_repeats_the_last_element(
+    hudi_spark: Any, tmp_path: Path
+) -> None:
+    """Of its own logs, under schema on read. We show the elements as they were written."""
+    name = f"t_{uuid.uuid4().hex}"
+    settings = {**PLAIN, "hoodie.schema.on.read.enable": "true"}
+    for key, value in settings.items():
+        hudi_spark.sql(f"SET {key}={value}")
+    try:
+        hudi_spark.sql(
+            f"CREATE TABLE {name} (id string, l array<struct<u:int>>, at bigint) USING hudi "
+            "TBLPROPERTIES (type='mor', primaryKey='id', preCombineField='at') "
+            f"LOCATION '{tmp_path / name}'"
+        )
+        both = "array(named_struct('u', 1), named_struct('u', 2))"
+        hudi_spark.sql(f"INSERT INTO {name} SELECT 'a', {both}, 1")
+        hudi_spark.sql(f"UPDATE {name} SET at = 2 WHERE id = 'a'")
+        hudi_spark.sql(f"ALTER TABLE {name} ADD COLUMNS (l.element.w int)")
+        reading = hudi_spark.read.format("hudi").options(**settings).load(str(tmp_path / name))
+        (theirs,) = [row.asDict(recursive=True) for row in reading.collect()]
+        hudi_spark.sql(f"DROP TABLE {name}")
+    finally:
+        for key in settings:
+            hudi_spark.sql(f"RESET {key}")
+    (ours,) = lw.open_table(tmp_path / name).scan().to_arrow().to_pylist()
+    assert [element["u"] for element in theirs["l"]] == [2, 2]
+    assert ours["l"] == [{"u": 1, "w": None}, {"u": 2, "w": None}]

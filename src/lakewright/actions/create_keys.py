@@ -5,7 +5,11 @@ from dataclasses import dataclass
 
 from lakewright.format.hudi.config import TIME_BASED, KeyGenerator
 from lakewright.format.hudi.key_columns import PLAIN_SINGLE_KEY
-from lakewright.format.hudi.time_partitions import check_time_settings
+from lakewright.format.hudi.time_partitions import (
+    check_time_settings,
+    shifts_dates,
+    why_not_formatted,
+)
 from lakewright.model.errors import Invalid
 from lakewright.model.schema import (
     BINARY,
@@ -90,6 +94,7 @@ def plan_keys(
     timed = any(name.startswith(TIME_BASED) for name in settings)
     if plan.formatted:
         check_time_settings(settings)
+        _check_times(plan, settings, schema)
     elif timed:
         raise Invalid(
             f"settings {TIME_BASED}* are given, but no partition column is formatted as a time.",
@@ -155,6 +160,25 @@ def _check_columns(plan: KeyPlan, schema: Struct) -> None:
                 next_step=f"Partition by '{name}:TIMESTAMP' with {TIME_BASED}* settings."
                 if by_time
                 else "Use a column of text or whole numbers.",
+                column=name,
+            )
+
+
+def _check_times(plan: KeyPlan, settings: Mapping[str, str], schema: Struct) -> None:
+    """Refuse columns of times whose numbers Hudi would take for something else."""
+    for name in sorted(plan.formatted):
+        kind = schema.find(name)
+        why = why_not_formatted(kind, settings)
+        if why is None and shifts_dates(kind, settings):
+            why = (
+                "Hudi counts the days of a date in the unit of the settings, unless "
+                f"{TIME_BASED}timestamp.type is SCALAR and "
+                f"{TIME_BASED}timestamp.scalar.time.unit is DAYS"
+            )
+        if why is not None:
+            raise Invalid(
+                f"the times in {name!r} cannot be formatted so: {why}.",
+                next_step="Give the settings that fit the column.",
                 column=name,
             )
 

@@ -173,6 +173,8 @@ def test_settings_may_come_under_their_names_in_hudi(tmp_path: Path) -> None:
             },
             ["input.dateformat"],
         ),
+        ({"partition_by": "at:TIMESTAMP", "properties": MILLIS}, ["'at'", "EPOCHMICROSECONDS"]),
+        ({"partition_by": "day:TIMESTAMP", "properties": MILLIS}, ["'day'", "SCALAR", "DAYS"]),
         ({"partition_by": "dt", "properties": MILLIS}, ["TIMESTAMP"]),
         ({"partition_by": "dt", "key_generator": "NON_PARTITION"}, ["no partition columns"]),
         ({"key_generator": "SIMPLE"}, ["one partition column"]),

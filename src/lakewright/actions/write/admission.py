@@ -7,11 +7,17 @@ from lakewright.actions.tasks.write_spec import TAKEN_NAMES
 from lakewright.actions.write.agreement import check_table_agrees
 from lakewright.actions.write.bucket_admission import admit_index
 from lakewright.format.hudi.change_records import CDC_ENABLED, CDC_MODE
-from lakewright.format.hudi.config import METADATA_PARTITIONS, KeyGenerator, TableConfig
+from lakewright.format.hudi.config import (
+    METADATA_PARTITIONS,
+    KeyGenerator,
+    TableConfig,
+    kinds_are_known,
+)
 from lakewright.format.hudi.key_columns import PLAIN_SINGLE_KEY
+from lakewright.format.hudi.time_partitions import why_not_formatted
 from lakewright.index.layout import IndexLayout
 from lakewright.model.errors import Invalid, Unsupported
-from lakewright.model.options import check_options
+from lakewright.model.options import check_options, parse_names
 from lakewright.model.schema import Struct, Timestamp
 from lakewright.model.table import MergeMode
 from lakewright.table.evolution import stored_schema
@@ -19,6 +25,7 @@ from lakewright.table.merge.policy import Gap, MergePolicy
 from lakewright.table.state import TableState
 
 LOCK_PROVIDER = "hoodie.write.lock.provider"
+_PARTITION = "hoodie.datasource.write.partitionpath.field"
 _BOOTSTRAP = "hoodie.bootstrap.base.path"
 _SEVERAL_FORMATS = "hoodie.table.multiple.base.file.formats.enable"
 
@@ -35,6 +42,7 @@ def admit(state: TableState, options: Mapping[str, str]) -> IndexLayout:
     check_table_agrees(state.config, options)
     _check_changes(state.config, options)
     _check_place(state, options)
+    _check_kinds(state.config, options)
     _check_partitions(state)
     return admit_index(state, options)
 
@@ -127,11 +135,34 @@ def _check_merging(config: TableConfig) -> None:
         raise _unsupported(config, f"it merges by column ({config.partial_update_mode})")
 
 
+def _check_kinds(config: TableConfig, options: Mapping[str, str]) -> None:
+    """Refuse a table that does not say which partition columns are formatted as times.
+
+    Its writers are told with every write, and may tell it here too.
+    """
+    if kinds_are_known(config):
+        return
+    given = {text.upper() for text in parse_names(options.get(_PARTITION, ""))}
+    if given != {f"{field.name.upper()}:SIMPLE" for field in config.partition_fields}:
+        names = ",".join(f"{field.name}:SIMPLE" for field in config.partition_fields)
+        raise Unsupported(
+            f"the table {config.name} has a custom key generator, and does not say which of its "
+            "partition columns are formatted as times.",
+            next_step=f"Give {_PARTITION}={names} as an option if none is; else write it with "
+            "Hudi.",
+            table=config.name,
+        )
+
+
 def _check_partitions(state: TableState) -> None:
     columns = stored_schema(state)
     for field in state.config.partition_fields:
         kind = None if columns is None else columns.find(field.name)
-        if isinstance(kind, Timestamp) and field.kind != "TIMESTAMP":
+        if field.kind == "TIMESTAMP":
+            why = why_not_formatted(kind, state.config.properties)
+            if why is not None:
+                raise _unsupported(state.config, f"it is partitioned by {field.name!r}, and {why}")
+        elif isinstance(kind, Timestamp):
             raise _unsupported(
                 state.config,
                 f"it is partitioned by the times in {field.name!r}, for which releases and "

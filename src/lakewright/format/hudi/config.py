@@ -86,7 +86,10 @@ _BY_FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """A partition column; ``kind`` TIMESTAMP means that the path holds a formatted time."""
+    """A partition column; ``kind`` TIMESTAMP means that the path holds a formatted time.
+
+    UNKNOWN means that it may: the table does not say.
+    """
 
     name: str
     kind: str = "SIMPLE"
@@ -215,17 +218,29 @@ def key_generator(properties: Mapping[str, str]) -> KeyGenerator:
     return KeyGenerator.SIMPLE if len(fields) == len(keys) == 1 else KeyGenerator.COMPLEX
 
 
+def kinds_are_known(config: TableConfig) -> bool:
+    """Whether a table says which of its partition columns are formatted as times.
+
+    Version 6 stores neither kinds nor formats for a custom generator: the writers know them.
+    """
+    named = parse_names(config.properties.get(PARTITION, ""))
+    return (
+        config.key_generator is not KeyGenerator.CUSTOM
+        or all(":" in name for name in named)
+        or any(key.startswith(TIME_BASED) for key in config.properties)
+    )
+
+
 def _partition_fields(properties: Mapping[str, str]) -> tuple[PartitionField, ...]:
     generator = key_generator(properties)
     # Before version 8 a custom generator did not store the kind of each field; a table that
-    # carries time settings has at least one formatted time, and its columns say more than
-    # its paths.
+    # carries time settings has at least one formatted time. To Hudi and here the columns of
+    # such a table say more than its paths.
     timed = any(key.startswith(TIME_BASED) for key in properties)
-    unmarked = (
-        "TIMESTAMP"
-        if generator is KeyGenerator.TIMESTAMP or (generator is KeyGenerator.CUSTOM and timed)
-        else "SIMPLE"
-    )
+    custom = generator is KeyGenerator.CUSTOM
+    unmarked = "UNKNOWN" if custom else "SIMPLE"
+    if generator is KeyGenerator.TIMESTAMP or (custom and timed):
+        unmarked = "TIMESTAMP"
     fields = []
     for text in parse_names(properties.get(PARTITION, "")):
         name, _, kind = text.partition(":")

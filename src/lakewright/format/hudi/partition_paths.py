@@ -76,10 +76,10 @@ def partition_segment(
     ``Invalid`` where the value cannot be part of a path: it would leave the table, vanish from
     it, or be a name that other software cannot open.
     """
-    if value is None:
-        text = ""
-    elif field.kind == "TIMESTAMP":
+    if field.kind == "TIMESTAMP":
         text = format_time_partition(value, config.properties)
+    elif value is None:
+        text = ""
     else:
         text = value_text(value, kind)
         if _slashed(config) and _DATE.fullmatch(text):
@@ -129,8 +129,8 @@ def partition_values(path: str, config: TableConfig, schema: Struct) -> Mapping[
     """Return the typed column values that a partition's path stands for.
 
     They are what Spark shows for the partition's rows. Columns whose value the path does not
-    tell are left out: formatted times, values that do not read as the column's type, and all
-    of them when several columns meet another number of levels.
+    tell are left out: what is or may be a formatted time, values that do not read as the
+    column's type, and all of them when several columns meet another number of levels.
     """
     fields = config.partition_fields
     if not fields:
@@ -138,7 +138,7 @@ def partition_values(path: str, config: TableConfig, schema: Struct) -> Mapping[
     texts = _texts(path, config)
     values: dict[str, object] = {}
     for field, text in zip(fields, texts, strict=False):
-        if field.kind == "TIMESTAMP":
+        if field.kind in ("TIMESTAMP", "UNKNOWN"):
             continue
         if text is None:
             values[field.name] = None

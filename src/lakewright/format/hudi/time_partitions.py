@@ -1,12 +1,19 @@
-"""Partition paths made of formatted times (Hudi's TIMESTAMP key generator)."""
+"""Partition paths made of formatted times (Hudi's TIMESTAMP key generator).
+
+The texts are those that Hudi writes, odd as some are: a row in another folder than Hudi's would
+be there twice.
+"""
 
 import datetime as dt
+import decimal
+import math
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lakewright.model.errors import Invalid, Unsupported
+from lakewright.model.schema import DATE, DataType, Timestamp, Unit
 
 PREFIX = "hoodie.keygen.timebased."
 TYPE = PREFIX + "timestamp.type"
@@ -34,15 +41,24 @@ _EPOCH_UNITS = {
     "EPOCHMILLISECONDS": dt.timedelta(milliseconds=1),
     "EPOCHMICROSECONDS": dt.timedelta(microseconds=1),
 }
-_SCALAR_UNITS = {
-    "MICROSECONDS": dt.timedelta(microseconds=1),
-    "MILLISECONDS": dt.timedelta(milliseconds=1),
-    "SECONDS": dt.timedelta(seconds=1),
-    "MINUTES": dt.timedelta(minutes=1),
-    "HOURS": dt.timedelta(hours=1),
-    "DAYS": dt.timedelta(days=1),
+_KINDS = {
+    "UNIX_TIMESTAMP": "SECONDS",
+    "EPOCHMILLISECONDS": "MILLISECONDS",
+    "EPOCHMICROSECONDS": "MICROSECONDS",
 }
+#: Nanoseconds of each unit.
+_UNITS = {
+    "NANOSECONDS": 1,
+    "MICROSECONDS": 1_000,
+    "MILLISECONDS": 1_000_000,
+    "SECONDS": 1_000_000_000,
+    "MINUTES": 60 * 1_000_000_000,
+    "HOURS": 3_600 * 1_000_000_000,
+    "DAYS": 86_400 * 1_000_000_000,
+}
+_COLUMN_UNITS = {Unit.MILLIS: "MILLISECONDS", Unit.MICROS: "MICROSECONDS"}
 _DAY = dt.timedelta(days=1)
+_QUARTER = dt.timedelta(minutes=15)
 #: How long a text lasts that is made with a letter, the shortest first.
 _SPANS = {
     "S": None,
@@ -51,6 +67,8 @@ _SPANS = {
     "H": dt.timedelta(hours=1),
     "h": dt.timedelta(hours=1),
 }
+#: Zones that Java makes of an offset, such as GMT+8:00.
+_OFFSET = re.compile(r"GMT([+-])([0-9]{1,2})(?::?([0-5][0-9]))?", re.ASCII)
 #: Java's pattern: quoted text, a run of one letter, or any other character.
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|(.)", re.DOTALL)
 _READ = {
@@ -66,15 +84,41 @@ _READ = {
 
 
 def format_time_partition(value: object, properties: Mapping[str, str]) -> str:
-    """Return the text that the table's settings make of a column's raw value."""
+    """Return the text that the table's settings make of a column's raw value.
+
+    For a null Hudi formats a time too: one unit after the epoch, or the epoch in the first
+    format of texts.
+    """
     if OUTPUT_FORMAT not in properties:
         raise Invalid(
             f"the table has no {OUTPUT_FORMAT}.",
-            next_step="Give the format of its partition paths, e.g. yyyy/MM/dd.",
+            next_step="Hudi does not store the settings of a custom key generator: add those "
+            f"that its writers are given ({PREFIX}*) to hoodie.properties.",
         )
     moment = _moment(value, properties)
     zone = _zone(properties, OUTPUT_ZONE)
-    return format_java(moment.astimezone(zone), properties[OUTPUT_FORMAT])
+    # Without a zone, Hudi formats a text in the zone that it was read in.
+    return format_java(moment.astimezone(zone) if zone else moment, properties[OUTPUT_FORMAT])
+
+
+def why_not_formatted(kind: DataType | None, properties: Mapping[str, str]) -> str | None:
+    """Say why the times of a column cannot be written as Hudi does; None where they can.
+
+    Hudi takes the bare number of a timestamp for a count of the units that the settings name,
+    or, by an option that tables do not keep, the timestamp for what it is: both are the same
+    where the units are.
+    """
+    if not isinstance(kind, Timestamp):
+        return None
+    if _unit_name(_kind(properties), properties) == _COLUMN_UNITS[kind.unit]:
+        return None
+    wanted = "EPOCHMICROSECONDS" if kind.unit is Unit.MICROS else "EPOCHMILLISECONDS"
+    return f"Hudi takes the number in a {kind} for {_kind(properties)}, unless {TYPE} is {wanted}"
+
+
+def shifts_dates(kind: DataType | None, properties: Mapping[str, str]) -> bool:
+    """Whether the days of a date would be taken for seconds or the like."""
+    return kind == DATE and _unit_name(_kind(properties), properties) != "DAYS"
 
 
 def same_text_for(properties: Mapping[str, str]) -> dt.timedelta | None:
@@ -84,9 +128,11 @@ def same_text_for(properties: Mapping[str, str]) -> dt.timedelta | None:
     """
     letters = {t.group(2) for t in _TOKEN.finditer(properties.get(OUTPUT_FORMAT, "")) if t.group(2)}
     span = next((span for letter, span in _SPANS.items() if letter in letters), _DAY)
-    if span is None or _zone(properties, OUTPUT_ZONE) is dt.UTC:
+    zone = _zone(properties, OUTPUT_ZONE)
+    if span is None or zone is None or zone is dt.UTC:
         return span
-    return min(span, dt.timedelta(minutes=15))
+    odd = isinstance(zone, dt.timezone) and zone.utcoffset(None) % _QUARTER
+    return min(span, dt.timedelta(minutes=1) if odd else _QUARTER)
 
 
 def epoch_unit(properties: Mapping[str, str]) -> dt.timedelta | None:
@@ -109,7 +155,7 @@ def check_time_settings(properties: Mapping[str, str]) -> None:
             next_step=f"Allowed: {', '.join(_EPOCH_UNITS)}, SCALAR, DATE_STRING, MIXED.",
         )
     if kind in _EPOCH_UNITS or kind == "SCALAR":
-        _unit(kind, given)
+        _unit_of(kind, given)
     elif not given.get(INPUT_FORMAT):
         raise Invalid(f"{TYPE}={kind} needs {INPUT_FORMAT}.", next_step="Give e.g. yyyy-MM-dd.")
     else:
@@ -120,19 +166,27 @@ def check_time_settings(properties: Mapping[str, str]) -> None:
 
 
 def _moment(value: object, properties: Mapping[str, str]) -> dt.datetime:
-    kind = properties.get(TYPE, "DATE_STRING" if INPUT_FORMAT in properties else "UNIX_TIMESTAMP")
+    kind = _kind(properties)
+    by_text = kind in ("DATE_STRING", "MIXED")
     match value:
+        case None if by_text:
+            epoch = _EPOCH.astimezone(_zone(properties, INPUT_ZONE) or dt.UTC)
+            return _parse_any(format_java(epoch, _patterns(properties)[0]), properties)
+        case None:
+            return _counted(1, kind, properties)
         case dt.datetime():
-            return value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+            moment = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+            return _at(_towards_zero((moment - _EPOCH) // dt.timedelta(microseconds=1), 1_000))
         case dt.date():
-            zone = _zone(properties, INPUT_ZONE)
-            return dt.datetime(value.year, value.month, value.day, tzinfo=zone)
-        case str() if kind in ("DATE_STRING", "MIXED"):
+            return _counted((value - _EPOCH.date()).days, kind, properties)
+        case str() if by_text:
             return _parse_any(value, properties)
-        case int() | float():
-            return _EPOCH + value * _unit(kind, properties)
+        case float() if math.isnan(value):
+            return _counted(0, kind, properties)
+        case int() | float() | decimal.Decimal() if math.isfinite(value):
+            return _counted(int(value), kind, properties)
         case str() if re.fullmatch(r"-?[0-9]{1,19}", value):
-            return _EPOCH + int(value) * _unit(kind, properties)
+            return _counted(int(value), kind, properties)
         case _:
             raise Invalid(
                 f"{value!r} is no time of the kind {kind}.",
@@ -141,23 +195,59 @@ def _moment(value: object, properties: Mapping[str, str]) -> dt.datetime:
             )
 
 
-def _unit(kind: str, properties: Mapping[str, str]) -> dt.timedelta:
-    if kind == "SCALAR":
-        name = properties.get(SCALAR_UNIT, "SECONDS").upper()
-        if name in _SCALAR_UNITS:
-            return _SCALAR_UNITS[name]
-    elif kind in _EPOCH_UNITS:
-        return _EPOCH_UNITS[kind]
+def _kind(properties: Mapping[str, str]) -> str:
+    return properties.get(TYPE, "DATE_STRING" if INPUT_FORMAT in properties else "UNIX_TIMESTAMP")
+
+
+def _counted(count: int, kind: str, properties: Mapping[str, str]) -> dt.datetime:
+    return _at(_towards_zero(count * _unit_of(kind, properties), 1_000_000))
+
+
+def _towards_zero(number: int, by: int) -> int:
+    """Divide as Java does."""
+    return number // by if number >= 0 else -(-number // by)
+
+
+def _at(millis: int) -> dt.datetime:
+    try:
+        return _EPOCH + dt.timedelta(milliseconds=millis)
+    except OverflowError as cause:
+        raise Invalid(
+            f"a time {millis} ms from 1970 lies outside the years 1 to 9999.",
+            next_step="Give times between those years.",
+            value=millis,
+        ) from cause
+
+
+def _unit_of(kind: str, properties: Mapping[str, str]) -> int:
+    """Return how many nanoseconds one stands for in a column of numbers."""
+    name = _unit_name(kind, properties)
+    if name in _UNITS:
+        return _UNITS[name]
     raise Unsupported(
         f"{TYPE} is {kind}, which does not turn numbers into times here.",
-        next_step=f"Known: {', '.join(_EPOCH_UNITS)}, SCALAR with {', '.join(_SCALAR_UNITS)}.",
+        next_step=f"Known: {', '.join(_KINDS)}, SCALAR with {', '.join(_UNITS)}.",
     )
 
 
-def _zone(properties: Mapping[str, str], key: str) -> dt.tzinfo:
-    name = properties.get(key) or properties.get(ZONE) or "UTC"
+def _unit_name(kind: str, properties: Mapping[str, str]) -> str:
+    if kind == "SCALAR":
+        return properties.get(SCALAR_UNIT, "SECONDS").upper()
+    return _KINDS.get(kind, "")
+
+
+def _zone(properties: Mapping[str, str], key: str) -> dt.tzinfo | None:
+    """Return the zone that is set, one for both ways before that of one way; None for none."""
+    key = ZONE if ZONE in properties else key
+    name = properties.get(key, "").strip()
+    if not name:
+        return None
     if name in ("UTC", "GMT", "Z"):
         return dt.UTC
+    if offset := _OFFSET.fullmatch(name):
+        shift = dt.timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
+        if shift < _DAY:
+            return dt.timezone(-shift if offset[1] == "-" else shift)
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as cause:
@@ -171,9 +261,10 @@ def _zone(properties: Mapping[str, str], key: str) -> dt.tzinfo:
 def _parse_any(text: str, properties: Mapping[str, str]) -> dt.datetime:
     zone = _zone(properties, INPUT_ZONE)
     for pattern in _patterns(properties):
-        moment = parse_java(text, pattern, zone)
+        moment = parse_java(text, pattern, zone or dt.UTC)
         if moment is not None:
-            return moment
+            whole = moment.replace(microsecond=moment.microsecond // 1_000 * 1_000)
+            return whole.astimezone(zone) if zone else whole
     raise Invalid(
         f"{text!r} does not follow {properties.get(INPUT_FORMAT, '')!r}.",
         next_step="Give values in that format, or create the table with the format of the values.",

@@ -20,6 +20,7 @@ from lakewright.format.hudi.config import (
     VERSION,
     KeyGenerator,
     TableConfig,
+    kinds_are_known,
 )
 from lakewright.format.hudi.merge_settings import (
     COMMIT_TIME_ID,
@@ -182,7 +183,8 @@ def _name_generator(values: dict[str, str]) -> None:
 def _mark_kinds(config: TableConfig, values: dict[str, str]) -> None:
     """Write the kind of each partition column, where it is certain."""
     kinds = {f.kind for f in config.partition_fields}
-    if len(config.partition_fields) == 1 or kinds == {"SIMPLE"}:
+    single = len(config.partition_fields) == 1 or kinds == {"SIMPLE"}
+    if single and kinds_are_known(config):
         values[PARTITION] = ",".join(f"{f.name}:{f.kind}" for f in config.partition_fields)
 
 

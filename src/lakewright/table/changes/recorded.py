@@ -30,6 +30,7 @@ from lakewright.table.changes.images import (
     told_apart,
 )
 from lakewright.table.changes.task import ChangeTask
+from lakewright.table.reader.projection import times_as_text
 from lakewright.table.reader.slice_reader import FileSliceReader
 
 _KEY = "record_key"
@@ -151,7 +152,8 @@ class _Recorded:
         table = self._images.table
         schema = to_arrow_schema(table.nullable())
         names = [field.name for field in column.type]
-        rows = conform(pa.Table.from_arrays(column.flatten(), names=names), schema)
+        stored = pa.Table.from_arrays(column.flatten(), names=names)
+        rows = conform(times_as_text(stored, schema), schema)
         config = self._images.reader_after.config
         values = partition_values(self._task.partition, config, table)
         for place, field in enumerate(schema):

@@ -17,6 +17,7 @@ from lakewright.table.merge.merger import custom_merger
 from lakewright.table.merge.winners import BlockEntries, Flags
 from lakewright.table.reader.keys import key_columns, record_keys
 from lakewright.table.reader.logs import SliceLogs
+from lakewright.table.reader.projection import times_as_text
 from lakewright.table.reader.source import BATCH_ROWS, SliceSource
 
 
@@ -89,7 +90,8 @@ def _versions(logs: SliceLogs, number: int, schema: pa.Schema) -> Versions:
     entries = logs.record_entries(block, found)
     missing = [n for n in schema.names if block.is_partial and n not in found.schema.names]
     absent = {name: np.ones(len(entries), dtype=bool) for name in missing}
-    return _described(entries, conform(found, schema, logs.names(number).inner), absent)
+    rows = conform(times_as_text(found, schema), schema, logs.names(number).inner)
+    return _described(entries, rows, absent)
 
 
 def _described(entries: BlockEntries, rows: pa.Table, absent: Mapping[str, Flags]) -> Versions:
@@ -112,5 +114,6 @@ def _base_rows(source: SliceSource, folded: FoldedBase, schema: pa.Schema) -> It
         groups = range(opened.reader.num_row_groups)
         for batch in opened.batches(schema.names, groups, BATCH_ROWS):
             keys = record_keys(batch, source.config, opened.reader.path)
-            rows = pa.Table.from_batches([conform(batch, schema, opened.names.inner)])
+            held = conform(times_as_text(batch, schema), schema, opened.names.inner)
+            rows = pa.Table.from_batches([held])
             yield folded.meet(keys, rows, source.ordering(batch))

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewright.format.arrow.evolve import Renames, conform
+from lakewright.format.arrow.nested import Rows
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.model.schema import Struct
 
@@ -52,6 +54,7 @@ class Projection:
         """
         if not self.constants and rows.schema.equals(self.wide):
             return rows
+        rows = times_as_text(rows, self.wide)
         if not self.constants:
             return conform(rows, self.wide, renames)
         plain = pa.schema([field for field in self.wide if field.name not in self.constants])
@@ -67,3 +70,21 @@ class Projection:
     def narrow(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Drop the columns that only the filter needed."""
         return rows if self.width == len(self.wide) else rows.select(self.wide.names[: self.width])
+
+
+def times_as_text(rows: Rows, target: pa.Schema) -> Rows:
+    """Return rows (a table or batch) with times as Spark casts them where text is wanted.
+
+    That is so of a partition column alone that a key generator formats.
+    """
+    for place, field in enumerate(rows.schema):
+        wanted = target.get_field_index(field.name)
+        if (
+            pa.types.is_timestamp(field.type)
+            and wanted >= 0
+            and pa.types.is_string(target.field(wanted).type)
+        ):
+            whole = rows.column(place).cast(pa.timestamp("us")).cast(pa.string())
+            shown = pc.utf8_rtrim(pc.utf8_rtrim(whole, "0"), ".")
+            rows = rows.set_column(place, field.name, shown)
+    return rows

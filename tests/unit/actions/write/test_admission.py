@@ -83,10 +83,30 @@ def test_partitions_by_plain_times_are_refused() -> None:
     )
     with pytest.raises(Unsupported, match="'at'"):
         admitted(TinyTable(partition_by="at").commit(1, {}, completed=2, schema=schema))
-    formatted = TinyTable(
-        partition_by="at:TIMESTAMP", hoodie__table__keygenerator__type="CUSTOM"
-    ).commit(1, {}, completed=2, schema=schema)
-    admitted(formatted)
+    for unit in ("EPOCHMICROSECONDS", "EPOCHMILLISECONDS"):
+        formatted = TinyTable(
+            partition_by="at:TIMESTAMP",
+            hoodie__table__keygenerator__type="CUSTOM",
+            hoodie__keygen__timebased__timestamp__type=unit,
+        ).commit(1, {}, completed=2, schema=schema)
+        if unit == "EPOCHMICROSECONDS":
+            admitted(formatted)
+            continue
+        with pytest.raises(Unsupported, match="EPOCHMICROSECONDS"):
+            admitted(formatted)
+
+
+def test_a_custom_generator_of_version_6_does_not_say_what_is_a_time() -> None:
+    """What Hudi formats would be written unformatted, to another folder: keys twice."""
+    custom = "org.apache.hudi.keygen.CustomKeyGenerator"
+    option = "hoodie.datasource.write.partitionpath.field"
+    table = TinyTable(6, partition_by="p,q", hoodie__table__keygenerator__class=custom)
+    for kinds in (None, "p,q", "p:SIMPLE,q:TIMESTAMP"):
+        with pytest.raises(Unsupported, match=f"{option}=p:SIMPLE,q:SIMPLE"):
+            admitted(table, {} if kinds is None else {option: kinds})
+    admitted(table, {option: "p:simple, q:SIMPLE"})
+    marked = "p:SIMPLE,q:SIMPLE"
+    admitted(TinyTable(6, partition_by=marked, hoodie__table__keygenerator__class=custom))
 
 
 def test_version_8_has_a_way_out() -> None:

@@ -156,7 +156,10 @@ def test_key_generators(properties: dict[str, str], expected: KeyGenerator) -> N
             },
             (PartitionField("p", "TIMESTAMP"),),
         ),
-        (table(partition__fields="p", keygenerator__type="CUSTOM"), (PartitionField("p"),)),
+        (
+            table(partition__fields="p", keygenerator__type="CUSTOM"),
+            (PartitionField("p", "UNKNOWN"),),
+        ),
         ({}, ()),
     ],
 )

@@ -36,6 +36,9 @@ def table(fields: str, *, hive: bool = False, encode: bool = False, **more: str)
     )
 
 
+CUSTOM = {"hoodie.table.keygenerator.type": "CUSTOM"}
+
+
 def columns(**kinds: s.DataType) -> s.Struct:
     return s.Struct(tuple(s.Field(name, kind) for name, kind in kinds.items()))
 
@@ -141,6 +144,8 @@ def test_times_are_formatted() -> None:
         (table("p", hive=True), "p=a=b", columns(p=s.STRING), {"p": "a=b"}),
         (table("p", hive=True, encode=True), "p=a%3Db", columns(p=s.STRING), {"p": "a=b"}),
         (table("p", encode=True), "a%3Db", columns(p=s.STRING), {"p": "a=b"}),
+        (table("p", **CUSTOM), "a=b", columns(p=s.STRING), {}),
+        (table("p:SIMPLE", **CUSTOM), "a=b", columns(p=s.STRING), {"p": "b"}),
         (table("p"), "x/y", columns(p=s.STRING), {"p": "x/y"}),
         (table("p", hive=True), "p=x/y", columns(p=s.STRING), {"p": "x/y"}),
         (table("p"), DEFAULT_PARTITION, columns(p=s.STRING), {"p": None}),

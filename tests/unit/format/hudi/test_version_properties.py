@@ -125,10 +125,12 @@ def test_what_version_6_cannot_express_is_refused(key: str, value: str, told: st
 
 def test_kinds_of_partition_columns_are_marked_where_they_are_certain() -> None:
     custom = "org.apache.hudi.keygen.CustomKeyGenerator"
-    found = config(
-        8, hoodie__table__keygenerator__class=custom, hoodie__table__partition__fields="p,q"
-    )
+    kinds = {"hoodie__table__partition__fields": "p:SIMPLE,q:SIMPLE"}
+    found = config(8, hoodie__table__keygenerator__class=custom, **kinds)
     assert found.properties["hoodie.table.partition.fields"] == "p:SIMPLE,q:SIMPLE"
+    kinds = {"hoodie__table__partition__fields": "p,q"}
+    unknown = config(8, hoodie__table__keygenerator__class=custom, **kinds)
+    assert unknown.properties["hoodie.table.partition.fields"] == "p,q"
     back = at_version(found, 6)
     assert back.values["hoodie.table.partition.fields"] == "p,q"
     mixed = {**found.properties, "hoodie.table.partition.fields": "p:SIMPLE,q:TIMESTAMP"}
