@@ -34,6 +34,8 @@ _MERGING = (_COMPACT, "LOG_COMPACT")
 _COMPACTIONS = (Action.COMPACTION, Action.LOGCOMPACTION)
 _PLANNED = (*_COMPACTIONS, Action.CLUSTERING, Action.REPLACECOMMIT)
 
+_AGAIN = "Nothing of this write took effect; try it again on the table as it is now."
+
 #: A file group as conflicts see it: the partition, and a file id or a bucket.
 Place: TypeAlias = tuple[str, str]
 
@@ -133,7 +135,10 @@ def check_plans(
             taken = {partition for partition, _ in _groups(plan)}
             both = frozenset(place for place in mine if place[0] in taken)
         if both:
-            raise _lost(f"the planned {planned} {pending.requested}", None, both, pending)
+            # A write that begins after the plan of a compaction goes beside it; a clustering waits.
+            waits = planned not in _COMPACTIONS and not _is_rescale(plan)
+            way = _waits_for(pending) if waits else _AGAIN
+            raise _lost(f"the planned {planned} {pending.requested}", None, both, pending, way)
 
 
 def check_planned(action: Action, plan: object, rivals: Rivals, touched: Touched) -> None:
@@ -152,13 +157,26 @@ def check_planned(action: Action, plan: object, rivals: Rivals, touched: Touched
             raise _lost(f"{rival.action} {rival.requested}", body.operation, both, rival)
 
 
-def _lost(rival: str, operation: str | None, both: frozenset[Place], instant: Instant) -> Conflict:
+def _waits_for(plan: Instant) -> str:
+    return (
+        "Nothing of this write took effect; let the plan be carried out (table.cluster()) or take "
+        f"it back (table.rollback({plan.requested!r})), and try it again."
+    )
+
+
+def _lost(
+    rival: str,
+    operation: str | None,
+    both: frozenset[Place],
+    instant: Instant,
+    way: str = _AGAIN,
+) -> Conflict:
     partition, group = min(both)
     what = f" ({operation})" if operation else ""
     return Conflict(
         f"{rival}{what} touches {len(both)} file groups of this write, the first is {group} of "
         f"partition {partition!r}.",
-        next_step="Nothing of this write took effect; try it again on the table as it is now.",
+        next_step=way,
         instant=str(instant),
         groups=len(both),
     )
@@ -185,7 +203,7 @@ def settled_schema(
         return replace(metadata, extra={**metadata.extra, **changed})
     raise Conflict(
         f"{rival.action} {rival.requested} changed the table's schema, and so does this write.",
-        next_step="Nothing of this write took effect; try it again on the table as it is now.",
+        next_step=_AGAIN,
         instant=str(rival),
     )
 

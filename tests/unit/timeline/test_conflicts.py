@@ -116,8 +116,10 @@ def test_plans(version: int, action: str, minute: int, group: str, lost: bool) -
     table.touch(f"{table.timeline}/{at(minute)}.{name}.requested", body)
     view = table.state().timeline
     if lost:
-        with pytest.raises(Conflict, match="planned"):
+        with pytest.raises(Conflict, match="planned") as refused:
             check_plans(view, MINE, wrote("a"), GROUPS)
+        waits = action == "clustering"
+        assert (f"table.rollback('{at(minute)}')" in refused.value.next_step) == waits
     else:
         check_plans(view, MINE, wrote("a"), GROUPS)
 
