@@ -139,8 +139,9 @@ def _as_spark(schema: pa.Schema, columns: Columns) -> pa.Schema:
     fields = []
     for field, (name, kind) in zip(schema, columns, strict=True):
         shown = field.with_name("") if name == NAMELESS else field
-        plain = kind is None or is_nested(kind)
-        fields.append(shown if plain else shown.with_type(to_arrow_type(kind)))
+        if kind is not None and not is_nested(kind):
+            shown = shown.with_type(to_arrow_type(kind))
+        fields.append(shown)
     return pa.schema(fields)
 
 
