@@ -321,19 +321,17 @@ def _early(plan: Plan, storage: Storage) -> dict[str, str]:
     It is asked where a clock has gone back since the plan was made. Who gave a clock to plan by
     meant it.
     """
-    now = datetime.fromtimestamp(earlier_time(storage), UTC)
+    told = {item.target: item.facts[DUE] for item in plan.items if DUE in item.facts}
+    now = datetime.fromtimestamp(earlier_time(storage), UTC) if told else plan.created_at
     if plan.created_at <= now:
         return {}
-    found = {}
-    for item in plan.items:
-        told = item.facts.get(DUE)
-        due = None if told is None else _moment(plan, told)
-        if due is not None and due >= now:
-            found[item.target] = (
-                f"it goes after {str(due)[:19]} UTC, and the clock shows {str(now)[:19]} UTC now: "
-                "the one by which the plan was made was ahead"
-            )
-    return found
+    due = {target: _moment(plan, text) for target, text in told.items()}
+    return {
+        target: f"it goes after {str(moment)[:19]} UTC, and the clock shows {str(now)[:19]} UTC "
+        "now: the one by which the plan was made was ahead"
+        for target, moment in due.items()
+        if moment >= now
+    }
 
 
 def _moment(plan: Plan, text: str) -> datetime:
