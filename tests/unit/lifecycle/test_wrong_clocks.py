@@ -112,6 +112,36 @@ def test_a_clock_that_was_set_back_ends_no_window(tmp_path: Path) -> None:
         assert held(table) == WHOLE
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_drop_by_a_late_clock_can_be_undone_for_the_whole_window(
+    version: int, tmp_path: Path
+) -> None:
+    """The last write tells that it is later than the clock says."""
+    with time_machine.travel(day(50)):
+        table = users_table(tmp_path / "t", {1: [0, 49]}, version=version)
+        table.upsert([row(2, 50)])
+    with time_machine.travel(day(20)):
+        plan = table.plan_delete_partitions([partition(1, 0)])
+        plan.apply()
+        for _ in range(3):
+            table.upsert([row(2, 50)])
+    with time_machine.travel(day(51)):
+        table.clean(**CLEAN)
+        assert plan.why_not_undoable() is None
+    with time_machine.travel(day(58)):
+        table.clean(**CLEAN)
+        assert "cleaned away" in (plan.why_not_undoable() or "")
+
+
+def test_a_write_of_a_far_future_holds_nothing_for_ever(tmp_path: Path) -> None:
+    with time_machine.travel(day(50)):
+        table = users_table(tmp_path / "t", DAYS)
+        table.upsert([row(2, 50)], instant="98000101000000000")
+        plan = table.plan_delete_partitions([WHOLE[0]])
+        until = plan.apply().undo_until
+    assert until is not None and day(56) < until < day(58)
+
+
 @pytest.mark.parametrize("late", [True, False], ids=["applied-late", "cleaned-ahead"])
 def test_a_window_ends_by_both_clocks(late: bool, tmp_path: Path, store: list[dt.datetime]) -> None:
     """Whoever drops may be late, and whoever cleans ahead: the store's clock knows better."""

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from lakewright.actions.partitions.returning import Gone
 from lakewright.actions.services.servicing import Servicing
@@ -43,14 +43,15 @@ from lakewright.lifecycle.plans.plan import (
 )
 from lakewright.lifecycle.plans.records import Applied, Undone
 from lakewright.lifecycle.plans.store import PlanStore
-from lakewright.model.errors import AlreadyExists, Conflict, LakewrightError
+from lakewright.model.errors import AlreadyExists, Conflict, Invalid, LakewrightError
 from lakewright.model.files import FileSlice
-from lakewright.model.instant import Instant
+from lakewright.model.instant import Instant, instant_datetime
 from lakewright.model.logs import facts
 from lakewright.model.writing import Operation
 from lakewright.storage.port import Storage
 from lakewright.table.pins import Pin, add_pin, drop_pins
 from lakewright.table.state import TableState
+from lakewright.timeline.clock import newest_time
 from lakewright.timeline.committing import Rivals
 from lakewright.timeline.store_clock import earlier_time
 from lakewright.timeline.view import TimelineView
@@ -59,6 +60,9 @@ log = logging.getLogger(__name__)
 
 #: How often the table is looked at anew after a writer came between.
 _ATTEMPTS = 5
+
+#: Times on the timeline that are so far ahead of the clock are no mistake of a clock.
+_FAR = timedelta(days=366)
 
 #: Says of a plan what of all it was made by has changed.
 Changed = Callable[[Plan, TableState], tuple[str, ...]]
@@ -182,7 +186,7 @@ class _Dropping:
         self._state = run.work.state.refresh()
         self._options = {**run.work.options, **plan.options}
         self._window = UNDO_WINDOW.read(self._options)
-        self._until: datetime = run.term(self._window, after=plan.created_at)
+        self._until: datetime = run.term(self._window, after=_passed(plan, self._state.timeline))
         self._early = _early(plan, self._state.storage)
         self._chosen, self._skipped = self._choose(self._state)
 
@@ -313,6 +317,19 @@ def _why_left(
     if mark_of(slices) != item.facts.get(MARK) and not moved:
         return "its files are others than when the plan was made"
     return None
+
+
+def _passed(plan: Plan, view: TimelineView) -> datetime:
+    """Return a moment that has passed, whatever our clock says: the plan's, or the last write's.
+
+    A write of a far future tells nothing: somebody chose that time, and the window would never end.
+    """
+    try:
+        written = instant_datetime(newest_time(view), view.config.timezone).astimezone(UTC)
+    except Invalid:
+        return plan.created_at
+    far = datetime.now(UTC) + _FAR
+    return plan.created_at if written > far else max(plan.created_at, written)
 
 
 def _early(plan: Plan, storage: Storage) -> dict[str, str]:
