@@ -520,6 +520,23 @@ def test_a_holder_whose_clock_is_late_is_not_robbed(s3: S3Server) -> None:
         assert LockFile.parse(storage.read(storage_lock.PATH)).owner != stranger
 
 
+def test_a_clock_that_is_late_does_not_wait_for_somebody_who_is_gone(
+    folder: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger = str(replace(Owner.here(), machine="elsewhere"))
+    now = time.time()
+    folder.create(storage_lock.PATH, LockFile(stranger, now + 3).encode())
+    lock = StorageLock(folder, wait=1, validity=30, renewal=10)
+    store = now + 20
+    monkeypatch.setattr(storage_lock, "store_time", lambda storage: store)
+    monkeypatch.setattr(time, "time", lambda: now - 86_400)
+    with pytest.raises(Unavailable):
+        lock.acquire(0.1)
+    store = now + 40
+    with lock.acquire(1) as lease:
+        assert LockFile.parse(folder.read(storage_lock.PATH)).owner == lease.owner
+
+
 def test_a_lock_file_that_cannot_be_read_holds_nobody(folder: Storage) -> None:
     folder.create(storage_lock.PATH, b"{")
     with open_lock(folder, {"hoodie.write.lock.provider": "storage"}).acquire(1):

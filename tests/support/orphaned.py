@@ -21,6 +21,7 @@ from lakewright.lifecycle.plans.records import Applied, Undone
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.model.table import TableId
 from lakewright.storage.port import Storage
+from lakewright.timeline.store_clock import PATH as CLOCK
 from support.retention import instant
 from support.servicing import servicing
 from support.write_scenarios import SCHEMA, rows, table_of
@@ -132,7 +133,10 @@ def targets(plan: Plan) -> list[str]:
 
 
 def tree(storage: Storage) -> dict[str, bytes]:
-    """Return every file of a table but those of plans, their locks and their quarantine."""
-    own = (".hoodie/.lakewright/", ".hoodie/.aux/lakewright/")
+    """Return every file of a table but those of plans, their locks and their quarantine.
+
+    The file by which a store's clock is asked is none of them either.
+    """
+    own = (".hoodie/.lakewright/", ".hoodie/.aux/lakewright/", CLOCK)
     found = (file.path for file in storage.list("", recursive=True))
     return {path: storage.read(path) for path in found if not path.startswith(own)}

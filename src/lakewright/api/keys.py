@@ -62,7 +62,7 @@ def _table(keys: Iterable[Sequence[object]], state: TableState) -> pa.Table:
 def _column(name: str, kind: DataType | None, values: list[object]) -> pa.Array:
     try:
         return pa.array(values, None if kind is None else to_arrow_type(kind))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as cause:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeError) as cause:
         raise Invalid(
             f"a key value does not fit the column {name}, which is {kind}: {cause}.",
             next_step=f"Give values of type {kind}.",

@@ -17,6 +17,7 @@ from lakewright.model.errors import LakewrightError
 from lakewright.model.logs import facts
 from lakewright.storage.paths import split
 from lakewright.table.renamed_logs import forget_renames, other_names
+from lakewright.timeline.store_clock import earlier_time
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +41,12 @@ def let_go(work: Servicing, now: dt.datetime | None = None) -> tuple[str, ...]:
 
     It is done after what counts, so nothing is raised: what failed is logged, and returned.
     """
-    clock = now or dt.datetime.now(dt.UTC)
     failed = []
+    try:
+        clock = now or dt.datetime.fromtimestamp(earlier_time(work.state.storage), dt.UTC)
+    except LakewrightError as error:
+        log.warning("plans could not be looked after", extra=facts(why=str(error)))
+        return (str(error),)
     for step in (_release, _purge, _expire, _forget_names):
         try:
             step(work, clock)

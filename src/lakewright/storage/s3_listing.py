@@ -81,7 +81,9 @@ class Listing:
                 for file in self._files(page):
                     if not file.path.startswith(last) and file.path > last:
                         return
-                    if "/".join(file.path.split("/", depth)[:depth]) in wanted:
+                    outer = file.path.split("/", depth)
+                    # A file may bear the name of a folder: that one lies beside the run.
+                    if len(outer) > depth and "/".join(outer[:depth]) in wanted:
                         yield file
 
         return group(inside(), folder, skip)

@@ -25,11 +25,22 @@ def time_text(seconds: float, zone: dt.tzinfo) -> str:
 
 
 def time_before(now: float, seconds: float, zone: dt.tzinfo) -> str:
-    """Write the time some seconds before ``now``; zeros where no calendar goes back so far."""
+    """Write a time before which nothing lies that came in the last ``seconds`` before ``now``.
+
+    Where clocks were put back within the hour that follows, it is as much earlier: the times of
+    that hour come twice. Zeros where no calendar goes back so far.
+    """
     try:
-        return time_text(now - seconds, zone)
+        return time_text(now - seconds - _put_back(now - seconds, zone), zone)
     except (ValueError, OverflowError, OSError):
         return "0" * 17
+
+
+def _put_back(seconds: float, zone: dt.tzinfo) -> float:
+    """Return by how many seconds clocks of a zone are put back within an hour after a moment."""
+    offsets = [dt.datetime.fromtimestamp(seconds + more, zone).utcoffset() for more in (0, 3600)]
+    before, after = (dt.timedelta() if offset is None else offset for offset in offsets)
+    return max((before - after).total_seconds(), 0.0)
 
 
 def newest_time(view: TimelineView) -> str:

@@ -82,9 +82,9 @@ def check_deserted(view: TimelineView, entry: Entry, tolerance: Tolerance) -> No
     if beat is None:
         file = view.storage.stat(f"{view.config.timeline_folder}/{entry.files[State.INFLIGHT]}")
         heard = None if file is None else file.modified
-    if heard is None or (
-        now - heard > tolerance.silence and store_time(view.storage) - heard > tolerance.silence
-    ):
+    # A sign of the future is dated by a clock that is ahead of ours: only that one knows.
+    over = heard is None or heard > now or now - heard > tolerance.silence
+    if heard is None or (over and store_time(view.storage) - heard > tolerance.silence):
         return
     raise Conflict(
         f"Somebody is carrying out the plan {instant} of a {entry.planned}: last heard of "

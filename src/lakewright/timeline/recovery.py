@@ -106,8 +106,12 @@ class _Judge:
         return moment <= self.now and (not moment or moment <= self.store_now())
 
     def is_silent(self, heard: float) -> bool:
-        """Say whether a writer that was heard of then has been silent for too long."""
-        return self.has_passed(heard + self.tolerance.silence)
+        """Say whether a writer that was heard of then has been silent for too long.
+
+        A sign of the future is dated by a clock that is ahead of ours: only that one knows.
+        """
+        end = heard + self.tolerance.silence
+        return end <= self.store_now() if heard > self.now else self.has_passed(end)
 
     def is_deserted(self, entry: Entry) -> bool:
         """Say whether an unfinished entry that has no heartbeat of its own is dead."""

@@ -10,6 +10,8 @@ from lakewright.storage.port import Storage
 
 #: A file that is written to be dated, and holds nothing.
 PATH = ".hoodie/.locks/clock"
+#: Seconds by which two clocks may differ and count as one: stores date files by whole seconds.
+_ALIKE = 5.0
 
 
 def store_time(storage: Storage) -> float:
@@ -22,3 +24,18 @@ def store_time(storage: Storage) -> float:
     storage.write(PATH, b"")
     stat = storage.stat(PATH)
     return time.time() if stat is None or stat.modified is None else stat.modified
+
+
+def earlier_time(storage: Storage) -> float:
+    """Return the time by which something is over: that of the clock that is behind.
+
+    Of this machine's and the store's; what is deleted for good must be over by both.
+    """
+    here, there = time.time(), store_time(storage)
+    return there if there < here - _ALIKE else here
+
+
+def later_time(storage: Storage) -> float:
+    """Return the time from which a term counts: that of the clock that is ahead."""
+    here, there = time.time(), store_time(storage)
+    return there if there > here + _ALIKE else here

@@ -11,7 +11,7 @@ import pytest
 import lakewright as lw
 from lakewright.api.plans import TablePlan
 from lakewright.api.table import Table
-from lakewright.model.errors import LakewrightError
+from lakewright.model.errors import Invalid, LakewrightError
 
 ANY: Any = object()
 EAST, WEST = (dt.timezone(dt.timedelta(hours=hours)) for hours in (12, -12))
@@ -108,3 +108,11 @@ def test_wrong_types_are_refused_by_errors_that_teach(name: str, table: Table) -
                 call(table, plan, value)
         assert told.value.next_step, (name, kind)
     assert table.scan().count() == 2
+
+
+def test_a_key_that_is_half_a_character_is_refused(tmp_path: Path) -> None:
+    table = lw.create_table(tmp_path / "t", schema="id string, n int", key="id")
+    table.upsert([{"id": "a", "n": 1}])
+    with pytest.raises(Invalid, match="a key value does not fit the column id"):
+        table.delete(["a", "\ud800"])
+    assert table.scan().count() == 1

@@ -190,6 +190,10 @@ def test_what_arrow_cannot_compute_exactly_is_refused_while_planning(sql: str, n
         ("id > 1 OR abs(id) = 3", 4, False),
         ("NOT (id <= 1 OR abs(id) = 3)", 2, False),
         ("NOT abs(id) = 3", 4, False),
+        ("id > 1 OR 0.00 BETWEEN NULL AND 1.50", 2, True),
+        ("id > 1 AND 0.00 < 1.50", 2, True),
+        ("id > 1 AND 1 IN (0.5, 2.25, 1.000)", 2, True),
+        ("id > 1 AND 0.25 <> 0.1D", 2, True),
     ],
 )
 def test_a_scan_uses_what_it_can(sql: str, scanned: int, exact: bool) -> None:

@@ -92,6 +92,16 @@ def test_walks_find_every_file_once(paths, skip, page, threads, prefix, data):
         assert list(folder.sizes) == [len(key) for key in full]
 
 
+@pytest.mark.parametrize("outer", ["", "deep/"])
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_file_that_bears_the_name_of_a_folder_is_found_once(outer, threads):
+    inner = [f"{letter}{tail}" for letter in "abcdefghijklm" for tail in ("", "-", "/x", "/y/z")]
+    paths = {outer + path for path in inner}
+    listing = Listing(SortedBucket(paths, 3), "bucket", "", "s3://bucket", threads)
+    found = [(f.path, name) for f in listing.walk("", frozenset()) for name in f.names]
+    assert sorted(found) == sorted(path.rpartition("/")[::2] for path in paths)
+
+
 @given(paths=trees, skip=st.frozensets(names, max_size=2))
 def test_groups_are_whole_and_appear_once(paths, skip):
     files = [FileStat(path, 1) for path in sorted(paths, key=str.encode)]

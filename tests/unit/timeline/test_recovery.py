@@ -27,6 +27,7 @@ from lakewright.storage.memory import MemoryStorage
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from lakewright.table.state import open_state
+from lakewright.timeline import recovery
 from lakewright.timeline.heartbeats import Record, beat, is_open, path_of, read_record
 from lakewright.timeline.markers import Marker, MarkerKind, Markers
 from lakewright.timeline.owner import Owner
@@ -94,6 +95,24 @@ def test_a_heartbeat_of_another_machine_counts_by_its_age(table: TinyTable) -> N
     view = table.state().timeline
     assert pending_failed(view, time.time()) == ()
     assert len(pending_failed(view, time.time() + 125)) == 1
+
+
+def test_a_dead_write_is_found_dead_by_a_clock_that_is_late(
+    table: TinyTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last sign lies in our future: the clock that dated it says how long ago it was."""
+    left = pending(table)
+    table.touch(path_of(left), Record(STRANGER).encode())
+    now = time.time()
+    store = now + 60
+    monkeypatch.setattr(recovery, "store_time", lambda storage: store)
+    monkeypatch.setattr(time, "time", lambda: now - 86_400)
+    begin_and_leave(table.storage)
+    assert left in instants(table.storage)
+    store = now + 130
+    begin_and_leave(table.storage)
+    pending_now = {i.requested for i in open_state(table.storage).timeline.pending()}
+    assert left not in pending_now
 
 
 def test_a_publication_that_may_still_take_effect_is_waited_for(table: TinyTable) -> None:

@@ -4,7 +4,6 @@ Names are enough for that; sizes are asked for where a store does not tell them 
 and only for the files that go.
 """
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,9 +58,11 @@ class Draft:
     pins: frozenset[str]
 
 
-def draft_cleaning(state: TableState, settings: CleanSettings, progress: Progress) -> Draft | None:
-    """Return what is to be cleaned; None where nothing is."""
-    view, now = state.timeline, time.time()
+def draft_cleaning(
+    state: TableState, settings: CleanSettings, progress: Progress, now: float
+) -> Draft | None:
+    """Return what is to be cleaned at ``now`` (seconds since the epoch); None where nothing is."""
+    view = state.timeline
     settled = settling(view, settings.grace, now)
     shield = shield_of(state.storage, view, now)
     for earliest in bounded(view, settings, earliest_to_retain(view, settings, settled, now)):

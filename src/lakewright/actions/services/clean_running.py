@@ -31,6 +31,7 @@ from lakewright.storage.port import Storage
 from lakewright.table.horizon import see_at
 from lakewright.table.slicing import Listing, latest_slices
 from lakewright.table.state import TableState
+from lakewright.timeline.store_clock import earlier_time
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
@@ -77,7 +78,7 @@ def carry_out(
             instant=instant.requested,
         )
     wanted = dict(_checked(plan, found))
-    shield = shield_of(state.storage, view, time.time())
+    shield = shield_of(state.storage, view, earlier_time(state.storage))
     kept = _held(state, found, wanted, shield)
     plan = replace(plan, extra=_extra(plan, view, shield))
     files = {p: tuple(n for n in names if n not in kept[p]) for p, names in wanted.items()}

@@ -25,6 +25,7 @@ from lakewright.table.horizon import last_cleaning
 from lakewright.table.pins import load_pins
 from lakewright.table.state import TableState
 from lakewright.timeline.clock import check_wanted
+from lakewright.timeline.store_clock import earlier_time
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
@@ -104,6 +105,8 @@ def _scheduled(
     check_config(work.state.config)
     if dry_run and instant is not None:
         check_wanted(instant, work.state.timeline)
+    # To look at a plan changes nothing, and to ask the store's clock writes a file.
+    now = time.time() if dry_run else earlier_time(work.state.storage)
     for attempt in range(_DRAFTS + 1):
         state = work.state.refresh()
         waiting = _unfinished(state.timeline)
@@ -113,14 +116,16 @@ def _scheduled(
                 extra=facts(instant=waiting[0].requested),
             )
             return None
-        draft = draft_cleaning(state, settings, work.progress)
+        draft = draft_cleaning(state, settings, work.progress, now)
         if draft is None:
             log.info("there is nothing to clean", extra=facts(table=work.name))
             return None
         planned = None
         if not dry_run:
             try:
-                planned, draft = _put(work, state, settings, draft, instant, attempt == _DRAFTS)
+                planned, draft = _put(
+                    work, state, settings, draft, now, instant, attempt == _DRAFTS
+                )
             except _Outdated:
                 continue
             if planned is None:
@@ -134,6 +139,7 @@ def _put(
     state: TableState,
     settings: CleanSettings,
     draft: Draft,
+    now: float,
     instant: str | None,
     last: bool,
 ) -> tuple[Instant | None, Draft]:
@@ -145,12 +151,12 @@ def _put(
         nonlocal settled
         if _unfinished(view):
             return None
-        pins = load_pins(state.storage, time.time())
+        pins = load_pins(state.storage, now)
         if _fingerprint(view) != seen or pins.ids - draft.pins:
             if not last:
                 raise _Outdated
             fresh = TableState(state.storage, state.config, view)
-            found = draft_cleaning(fresh, settings, work.progress)
+            found = draft_cleaning(fresh, settings, work.progress, now)
             if found is None:
                 return None
             settled = found

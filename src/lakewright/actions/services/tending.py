@@ -17,6 +17,7 @@ from lakewright.model.instant import Instant, State
 from lakewright.model.logs import facts
 from lakewright.model.services import Outcome, Service, ServiceRun
 from lakewright.timeline.locks.services_lock import services_lock
+from lakewright.timeline.locks.waiting import names_holder
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +109,8 @@ class Tending:
             try:
                 lease = lock.acquire(0.0)
             except Unavailable as busy:
+                if not names_holder(busy):
+                    raise
                 holder = lock.describe()
                 why = f"{holder} looks after it" if holder else str(busy)
                 yield self._told(None, Outcome.LEFT, why)

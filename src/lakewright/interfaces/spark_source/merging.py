@@ -1,7 +1,6 @@
 """The end of a staged write: its rows are merged by the local engine, in one commit."""
 
 import logging
-import time
 from collections.abc import Sequence
 
 from lakewright.actions.services.inline import write_and_serve
@@ -24,6 +23,7 @@ from lakewright.model.writing import WriteResult
 from lakewright.storage.port import Storage
 from lakewright.table.state import open_state
 from lakewright.timeline.storage_committer import StorageCommitter
+from lakewright.timeline.store_clock import earlier_time
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +53,6 @@ def forget_staged(storage: Storage, folder: str) -> None:
     """
     try:
         clear_staged(storage, folder)
-        sweep_staged(storage, time.time())
+        sweep_staged(storage, earlier_time(storage))
     except LakewrightError as error:
         log.warning("staged rows could not be deleted: %s", error, extra=facts(folder=folder))

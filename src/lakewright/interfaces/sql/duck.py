@@ -9,7 +9,7 @@ from sqlglot import exp
 from lakewright.api.scan import Scan
 from lakewright.format.arrow.schema import from_arrow_schema, to_arrow_type
 from lakewright.interfaces.sql.duck_macros import MACROS
-from lakewright.interfaces.sql.duck_meaning import check_functions, meant, read_plainly
+from lakewright.interfaces.sql.duck_meaning import NAMELESS, check_functions, meant, read_plainly
 from lakewright.interfaces.sql.duck_scopes import Columns
 from lakewright.interfaces.sql.query import Parsed, Use
 from lakewright.interfaces.sql.text import teaching
@@ -135,13 +135,14 @@ def _kind(kind: DataType) -> DataType:
 
 
 def _as_spark(schema: pa.Schema, columns: Columns) -> pa.Schema:
-    """Return the types that Spark gives the columns, where DuckDB has others."""
-    return pa.schema(
-        [
-            field if kind is None or is_nested(kind) else field.with_type(to_arrow_type(kind))
-            for field, (_, kind) in zip(schema, columns, strict=True)
-        ]
-    )
+    """Return the columns as Spark gives them, where DuckDB has other types or needs a name."""
+    fields = []
+    for field, (name, kind) in zip(schema, columns, strict=True):
+        shown = field.with_name("") if name == NAMELESS else field
+        if kind is not None and not is_nested(kind):
+            shown = shown.with_type(to_arrow_type(kind))
+        fields.append(shown)
+    return pa.schema(fields)
 
 
 def _view(number: int) -> str:

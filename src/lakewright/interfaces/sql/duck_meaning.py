@@ -21,6 +21,8 @@ from lakewright.interfaces.sql.text import teaching
 from lakewright.model.dialect import LakeSql
 from lakewright.model.schema import INT, List, Map
 
+#: What the column of ``SELECT ''`` is called, which has no name in Spark; DuckDB wants one.
+NAMELESS = "lakewright_nameless"
 #: Functions that make rows.
 _GENERATORS = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer"})
 _WITHIN = frozenset(
@@ -439,7 +441,7 @@ def _name(node: exp.Expression) -> str:
     if isinstance(node, exp.Column | exp.Dot):
         return str(node.name)
     if isinstance(node, exp.Literal):
-        return str(node.this)
+        return str(node.this) or NAMELESS
     written = node.sql(dialect=_Unread, normalize_functions=False)
     return "count(1)" if written.lower() == "count(*)" else written
 

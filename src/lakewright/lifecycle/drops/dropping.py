@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from lakewright.actions.partitions.returning import Gone
 from lakewright.actions.services.servicing import Servicing
@@ -28,28 +28,41 @@ from lakewright.lifecycle.drops.held import (
     writes_since,
 )
 from lakewright.lifecycle.drops.holding import hold, release, wants_savepoint
-from lakewright.lifecycle.drops.planning import DELETE_PARTITIONS, EMPTY, MARK
+from lakewright.lifecycle.drops.planning import DELETE_PARTITIONS, DUE, EMPTY, MARK, RETURNED
 from lakewright.lifecycle.drops.restored import restored_partitions
 from lakewright.lifecycle.drops.undoing import notes_on_undo, undo_drop, why_not_back
 from lakewright.lifecycle.plans.kinds import ATTEMPT_ENTRY, Run
 from lakewright.lifecycle.plans.options import UNDO_WINDOW
-from lakewright.lifecycle.plans.plan import Plan, PlanItem, Skipped, skipped_json
+from lakewright.lifecycle.plans.plan import (
+    Plan,
+    PlanItem,
+    Skipped,
+    lacking,
+    moment_of,
+    skipped_json,
+)
 from lakewright.lifecycle.plans.records import Applied, Undone
 from lakewright.lifecycle.plans.store import PlanStore
-from lakewright.model.errors import AlreadyExists, Conflict, LakewrightError
+from lakewright.model.errors import AlreadyExists, Conflict, Invalid, LakewrightError
 from lakewright.model.files import FileSlice
-from lakewright.model.instant import Instant
+from lakewright.model.instant import Instant, instant_datetime
 from lakewright.model.logs import facts
 from lakewright.model.writing import Operation
+from lakewright.storage.port import Storage
 from lakewright.table.pins import Pin, add_pin, drop_pins
 from lakewright.table.state import TableState
+from lakewright.timeline.clock import newest_time
 from lakewright.timeline.committing import Rivals
+from lakewright.timeline.store_clock import earlier_time
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
 
 #: How often the table is looked at anew after a writer came between.
 _ATTEMPTS = 5
+
+#: Times on the timeline that are so far ahead of the clock are no mistake of a clock.
+_FAR = timedelta(days=366)
 
 #: Says of a plan what of all it was made by has changed.
 Changed = Callable[[Plan, TableState], tuple[str, ...]]
@@ -136,12 +149,16 @@ class DropKind:
 
 
 def _brought_back(plan: Plan, state: TableState) -> tuple[str, ...]:
-    """Name partitions that came back since a plan was made: somebody wants them, as it seems."""
+    """Name partitions that came back since a plan was made: somebody wants them, as it seems.
+
+    They are counted, since the clocks of who planned and who undid may differ.
+    """
     restored = restored_partitions(state.storage)
     back = [
-        (item.target, restored[item.target])
+        (item.target, restored[item.target].at)
         for item in plan.items
-        if item.target in restored and restored[item.target] >= plan.created_at
+        if item.target in restored
+        and str(restored[item.target].times) != item.facts.get(RETURNED, "0")
     ]
     return tuple(
         f"an undo brought {path!r} back {str(at)[:19]} UTC, after it was made"
@@ -169,7 +186,8 @@ class _Dropping:
         self._state = run.work.state.refresh()
         self._options = {**run.work.options, **plan.options}
         self._window = UNDO_WINDOW.read(self._options)
-        self._until: datetime = run.now + self._window
+        self._until: datetime = run.term(self._window, after=_passed(plan, self._state.timeline))
+        self._early = _early(plan, self._state.storage)
         self._chosen, self._skipped = self._choose(self._state)
 
     def check_strict(self) -> None:
@@ -240,7 +258,8 @@ class _Dropping:
         skipped: list[Skipped] = []
         for item in self._plan.items:
             path, slices = item.target, held.get(item.target, ())
-            why = busy.get(path) or _why_left(item, slices, written.get(path), path in moved)
+            why = busy.get(path) or self._early.get(path)
+            why = why or _why_left(item, slices, written.get(path), path in moved)
             if why is None:
                 chosen[path] = slices
             else:
@@ -298,6 +317,45 @@ def _why_left(
     if mark_of(slices) != item.facts.get(MARK) and not moved:
         return "its files are others than when the plan was made"
     return None
+
+
+def _passed(plan: Plan, view: TimelineView) -> datetime:
+    """Return a moment that has passed, whatever our clock says: the plan's, or the last write's.
+
+    A write of a far future tells nothing: somebody chose that time, and the window would never end.
+    """
+    try:
+        written = instant_datetime(newest_time(view), view.config.timezone).astimezone(UTC)
+    except Invalid:
+        return plan.created_at
+    far = datetime.now(UTC) + _FAR
+    return plan.created_at if written > far else max(plan.created_at, written)
+
+
+def _early(plan: Plan, storage: Storage) -> dict[str, str]:
+    """Return what is not due yet by the clocks of now, and why that is so.
+
+    It is asked where a clock has gone back since the plan was made. Who gave a clock to plan by
+    meant it.
+    """
+    told = {item.target: item.facts[DUE] for item in plan.items if DUE in item.facts}
+    now = datetime.fromtimestamp(earlier_time(storage), UTC) if told else plan.created_at
+    if plan.created_at <= now:
+        return {}
+    due = {target: _moment(plan, text) for target, text in told.items()}
+    return {
+        target: f"it goes after {str(moment)[:19]} UTC, and the clock shows {str(now)[:19]} UTC "
+        "now: the one by which the plan was made was ahead"
+        for target, moment in due.items()
+        if moment >= now
+    }
+
+
+def _moment(plan: Plan, text: str) -> datetime:
+    try:
+        return moment_of(text)
+    except ValueError as cause:
+        raise lacking(plan, f"{text!r} is no moment") from cause
 
 
 def _pin_id(plan: Plan, attempt: int) -> str:

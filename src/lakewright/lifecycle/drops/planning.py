@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.drops.held import mark_of, planned_services, slices_of
+from lakewright.lifecycle.drops.restored import restored_partitions
 from lakewright.lifecycle.plans.options import check_wishes
 from lakewright.lifecycle.plans.plan import Plan, PlanBase, PlanItem, Skipped, new_plan_id
 from lakewright.model.files import FileSlice
@@ -13,6 +14,8 @@ from lakewright.model.files import FileSlice
 DELETE_PARTITIONS = "delete-partitions"
 #: The fact of an item that tells its files from others.
 MARK = "files"
+#: The facts of an item that tell since when it is due, and how often undoes brought it back.
+DUE, RETURNED = "expired", "came back"
 #: Why a partition is left out that holds nothing.
 EMPTY = "it holds no rows"
 
@@ -28,14 +31,19 @@ def plan_drop(
     skipped: Iterable[Skipped] = (),
     facts: Mapping[str, Mapping[str, str]] | None = None,
     held: Mapping[str, Sequence[FileSlice]] | None = None,
+    returned: Mapping[str, int] | None = None,
 ) -> Plan:
     """Plan to drop partitions, each for its reason; nothing is changed, and nothing kept yet.
 
     What holds no rows is left out, and so is what a service is planned on. ``looked_at`` are
     texts by which the plan was made, and by whose change it is stale; ``facts`` are more values of
     items, by partition. ``held`` are the live slices of the partitions where the caller has just
-    listed them; otherwise the table is looked at anew.
+    listed them; otherwise the table is looked at anew. ``returned`` is how often undoes brought
+    partitions back, where the caller looked that up before the table.
     """
+    if returned is None:
+        back = restored_partitions(work.state.storage)
+        returned = {path: one.times for path, one in back.items()}
     state = work.state if held is not None else work.state.refresh()
     check_wishes(work.options, state.config.properties)
     now = datetime.now(UTC)
@@ -55,7 +63,11 @@ def plan_drop(
                     reason=reason,
                     files=sum(len(piece.paths) for piece in slices),
                     bytes=sum(piece.size for piece in slices),
-                    facts={**(facts or {}).get(path, {}), MARK: mark_of(slices)},
+                    facts={
+                        **(facts or {}).get(path, {}),
+                        MARK: mark_of(slices),
+                        **({RETURNED: str(returned[path])} if path in returned else {}),
+                    },
                 )
             )
     return Plan(

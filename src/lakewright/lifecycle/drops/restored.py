@@ -8,6 +8,7 @@ wanted the partitions.
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
 from lakewright.lifecycle.plans.plan import Json, decode, moment_of
@@ -32,9 +33,20 @@ def note_restored(
     storage.create(f"{RESTORED_FOLDER}/{plan}-{attempt}.json", text)
 
 
-def restored_partitions(storage: Storage) -> dict[str, datetime]:
-    """Return the partitions that undoes brought back, each with the moment of the last."""
-    found: dict[str, datetime] = {}
+@dataclass(frozen=True, slots=True)
+class Return:
+    """That undoes brought a partition back: when for the last time, and how often.
+
+    The moments are those of several clocks; what came after what is told by the number alone.
+    """
+
+    at: datetime
+    times: int = 1
+
+
+def restored_partitions(storage: Storage) -> dict[str, Return]:
+    """Return the partitions that undoes brought back."""
+    found: dict[str, Return] = {}
     for file in storage.list(RESTORED_FOLDER, stats=False):
         try:
             data = storage.read(file.path)
@@ -42,7 +54,10 @@ def restored_partitions(storage: Storage) -> dict[str, datetime]:
             continue
         at, partitions = decode(data, file.path, _read, _NEEDED)
         for partition in partitions:
-            found[partition] = max(found.get(partition, at), at)
+            known = found.get(partition)
+            found[partition] = (
+                Return(at) if known is None else Return(max(known.at, at), known.times + 1)
+            )
     return found
 
 

@@ -7,7 +7,7 @@ groups, beside what was written since, which wins.
 import logging
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from lakewright.actions.partitions.returning import Gone, bring_back, written_since_drop
 from lakewright.actions.services.rolling_back import rollback
@@ -81,8 +81,9 @@ def undo_drop(plan: Plan, applied: Applied, run: Run, pin: str) -> Undone:
     gone = dropped_by(run.store, applied)
     own = f"{plan.id}-undo-{run.attempt}"
     storage = run.work.state.storage
-    _pin(storage, own, plan, gone, run)
-    note_restored(storage, plan.id, run.attempt, run.now, (one.partition for one in gone))
+    _pin(storage, own, plan, gone, run.term(_LONGEST, after=applied.at))
+    back_at = run.term(timedelta(0), after=applied.at)
+    note_restored(storage, plan.id, run.attempt, back_at, (one.partition for one in gone))
     undone = _Undoing(plan, applied, run, sized(storage, gone)).undo()
     earlier = [f"{plan.id}-undo-{number}" for number in range(1, run.attempt)]
     try:
@@ -92,11 +93,11 @@ def undo_drop(plan: Plan, applied: Applied, run: Run, pin: str) -> Undone:
     return undone
 
 
-def _pin(storage: Storage, id: str, plan: Plan, gone: tuple[Gone, ...], run: Run) -> None:
-    until = (run.now + _LONGEST).timestamp()
+def _pin(storage: Storage, id: str, plan: Plan, gone: tuple[Gone, ...], until: datetime) -> None:
+    why = f"the plan {plan.id} is being undone"
     with suppress(AlreadyExists):
         # Put there by a call of ours whose answer was lost.
-        add_pin(storage, Pin(id, until, f"the plan {plan.id} is being undone", names_of(gone)))
+        add_pin(storage, Pin(id, until.timestamp(), why, names_of(gone)))
 
 
 class _Undoing:

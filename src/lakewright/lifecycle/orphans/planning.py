@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.orphans.claims import Claims, Orphan
 from lakewright.lifecycle.orphans.options import LEAST_AGE, MAX_FILES, OLDER_THAN
-from lakewright.lifecycle.plans.options import QUARANTINE, check_wishes, span_text
+from lakewright.lifecycle.plans.options import FOR_EVER, QUARANTINE, check_wishes, span_text
 from lakewright.lifecycle.plans.plan import Plan, PlanBase, PlanItem, Skipped, new_plan_id
 from lakewright.model.errors import Invalid
 from lakewright.model.files import BaseFile, LogFile
@@ -44,7 +44,7 @@ def plan_orphans(
     and cannot be undone.
     """
     check_wishes(work.options, work.state.config.properties)
-    age = OLDER_THAN.read(work.options) if older_than is None else older_than
+    age = OLDER_THAN.read(work.options) if older_than is None else min(older_than, FOR_EVER)
     if age < LEAST_AGE:
         raise Invalid(
             f"files that are {span_text(age)} old may belong to a write that has just begun.",

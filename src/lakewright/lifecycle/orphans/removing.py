@@ -273,7 +273,7 @@ def _check_strict(plan: Plan, run: Run, skipped: Sequence[Skipped]) -> None:
 
 def _until(plan: Plan, run: Run) -> datetime:
     """Return how long files stay in quarantine that are put there now."""
-    return run.now + QUARANTINE.read({**run.work.options, **plan.options})
+    return run.term(QUARANTINE.read({**run.work.options, **plan.options}))
 
 
 def _last_prepared(plan: Plan, run: Run) -> tuple[int, tuple[str, ...], tuple[Skipped, ...]] | None:

@@ -31,6 +31,7 @@ from lakewright.model.errors import (
 from lakewright.model.logs import facts
 from lakewright.storage.port import Storage
 from lakewright.timeline.locks.services_lock import side_lock
+from lakewright.timeline.locks.waiting import names_holder
 from lakewright.timeline.view import TimelineView
 
 log = logging.getLogger(__name__)
@@ -271,6 +272,8 @@ def _held(work: Servicing, id: str) -> Iterator[None]:
     try:
         lease = lock.acquire()
     except Unavailable as cause:
+        if not names_holder(cause):
+            raise
         raise Conflict(
             f"another process is applying or undoing the plan {id}.",
             next_step="Wait for it, and look what came of the plan.",

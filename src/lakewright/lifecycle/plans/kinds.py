@@ -1,7 +1,7 @@
 """The port of kinds of plans: what each of them knows of checking, applying and undoing."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from lakewright.actions.services.servicing import Servicing
@@ -9,6 +9,7 @@ from lakewright.lifecycle.plans.plan import Plan, Skipped
 from lakewright.lifecycle.plans.records import Applied, Undone
 from lakewright.lifecycle.plans.store import PlanStore
 from lakewright.table.state import TableState
+from lakewright.timeline.store_clock import later_time
 
 #: In the extra metadata of a commit that applies a plan: the attempt that made it.
 ATTEMPT_ENTRY = "lakewright.plan.attempt"
@@ -34,6 +35,15 @@ class Run:
     def now(self) -> datetime:
         """The moment, in UTC."""
         return datetime.now(UTC)
+
+    def term(self, span: timedelta, *, after: datetime | None = None) -> datetime:
+        """Return the end of a span that begins now, by whichever clock is ahead.
+
+        It begins at ``after`` or later, which has passed already, even if our clock was set back
+        since.
+        """
+        now = datetime.fromtimestamp(later_time(self.work.state.storage), UTC)
+        return max(now, after or now) + span
 
 
 class Kind(Protocol):

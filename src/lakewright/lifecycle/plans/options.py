@@ -8,16 +8,21 @@ from lakewright.model.options import check_values, declare
 
 _SPAN = re.compile(r"([0-9]+)\s*(s|m|h|d)", re.ASCII)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+#: A longer span counts as this one: no calendar goes on for so long.
+FOR_EVER = timedelta(days=1000 * 365)
 _ALLOWED = "a whole number with a unit: 90s, 30m, 12h, 7d"
 
 
 def parse_span(text: str) -> timedelta:
-    """Read a span of time: a whole number and one of the units s, m, h, d."""
+    """Read a span of time: a whole number and one of the units s, m, h, d.
+
+    A thousand years are as good as for ever.
+    """
     found = _SPAN.fullmatch(text.strip())
     if found is None:
         raise ValueError(text)
     try:
-        return timedelta(**{_UNITS[found[2]]: int(found[1])})
+        return min(timedelta(**{_UNITS[found[2]]: int(found[1])}), FOR_EVER)
     except OverflowError as cause:
         raise ValueError(text) from cause
 

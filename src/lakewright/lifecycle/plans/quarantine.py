@@ -18,6 +18,7 @@ from lakewright.model.shown import SHOWN, Shown, first_of
 from lakewright.storage.paths import check_path
 from lakewright.storage.port import Storage
 from lakewright.storage.streams import map_bounded
+from lakewright.timeline.store_clock import later_time
 
 log = logging.getLogger(__name__)
 
@@ -221,7 +222,7 @@ def put_back(storage: Storage, plan: str, *, moved: Moved | None = None) -> Quar
 
 def _hold_on(storage: Storage, found: Quarantined) -> None:
     """Keep those away who purge what has lain its time, while files move back."""
-    soon = datetime.now(UTC) + _LONGEST
+    soon = datetime.fromtimestamp(later_time(storage), UTC) + _LONGEST
     if found.until < soon:
         storage.write(_list_path(found.plan), replace(found, until=soon).to_json().encode())
 

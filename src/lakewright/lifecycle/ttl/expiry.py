@@ -94,9 +94,10 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What undoes brought back: partitions with moments, and the undo window."""
+    """What undoes brought back: partitions with moments, how often, and the undo window."""
 
     at: Mapping[str, dt.datetime] = field(default_factory=dict)
+    times: Mapping[str, int] = field(default_factory=dict)
     window: dt.timedelta = dt.timedelta(0)
 
 
@@ -380,7 +381,9 @@ def _moment(instant: str, zone: dt.tzinfo) -> dt.datetime | None:
     except ValueError:
         return None
     millis = int(instant[14:]) if len(instant) == 17 else 999
-    return whole.replace(microsecond=millis * 1000, tzinfo=zone).astimezone(dt.UTC)
+    exact = whole.replace(microsecond=millis * 1000, tzinfo=zone)
+    # When clocks are put back an hour comes twice: of the two the later one counts.
+    return max(exact.replace(fold=fold).astimezone(dt.UTC) for fold in (0, 1))
 
 
 def _shown(moment: dt.datetime) -> str:

@@ -39,6 +39,7 @@ class Look:
     stats: PartitionStats
     verdicts: Sequence[Verdict]
     now: dt.datetime
+    restored: Restored
 
     @property
     def expired(self) -> list[Verdict]:
@@ -113,10 +114,9 @@ def look(
     clock = dt.datetime.now(dt.UTC) if now is None else now
     stats = gather(work.state, rebuild=rebuild, progress=work.progress)
     created = creations(work.state, stats, found.policies, found.levels)
-    verdicts = judge(
-        stats.partitions.values(), found.policies, found.levels, clock, created, restored(work)
-    )
-    return Look(found, stats, verdicts, clock)
+    back = restored(work)
+    verdicts = judge(stats.partitions.values(), found.policies, found.levels, clock, created, back)
+    return Look(found, stats, verdicts, clock, back)
 
 
 def effect_of(work: Servicing, policy: TtlPolicy, policies: Sequence[TtlPolicy]) -> Effect:
@@ -133,7 +133,13 @@ def effect_of(work: Servicing, policy: TtlPolicy, policies: Sequence[TtlPolicy])
 def restored(work: Servicing) -> Restored:
     """Return what undoes brought back."""
     found = restored_partitions(work.state.storage)
-    return Restored(found, UNDO_WINDOW.read(work.options)) if found else Restored()
+    if not found:
+        return Restored()
+    return Restored(
+        {path: back.at for path, back in found.items()},
+        {path: back.times for path, back in found.items()},
+        UNDO_WINDOW.read(work.options),
+    )
 
 
 def creations(

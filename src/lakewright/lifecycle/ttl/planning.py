@@ -13,7 +13,7 @@ from dataclasses import replace
 from lakewright.actions.services.servicing import Servicing
 from lakewright.lifecycle.drops.dropping import DropKind
 from lakewright.lifecycle.drops.held import planned_services, slices_of
-from lakewright.lifecycle.drops.planning import plan_drop
+from lakewright.lifecycle.drops.planning import DUE, plan_drop
 from lakewright.lifecycle.plans.options import SAVEPOINT, UNDO_WINDOW
 from lakewright.lifecycle.plans.plan import Plan, PlanItem, Skipped, checksum, fact_of, lacking
 from lakewright.lifecycle.ttl.expiry import Verdict, judge, supports
@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 
 #: The kind of plans that drop what has expired.
 TTL = "ttl"
-#: Facts of an item: by which policy it goes, when its rows changed last, and since when it is due.
-POLICY, KIND, CHANGED, EXPIRED = "policy", "kind", "last changed", "expired"
+#: Facts of an item: by which policy it goes, and when its rows changed last.
+POLICY, KIND, CHANGED = "policy", "kind", "last changed"
 
 _DOUBT = "its files and the statistics do not agree, though these were gathered anew"
 
@@ -171,6 +171,7 @@ class _Choice:
             skipped=left,
             facts={v.partition: self._facts(v) for v in chosen},
             held=self._held,
+            returned=self._seen.restored.times,
         )
 
     def _facts(self, verdict: Verdict) -> Mapping[str, str]:
@@ -182,7 +183,7 @@ class _Choice:
             CHANGED: stat.last_modified,
         }
         if verdict.expires_at is not None:
-            found[EXPIRED] = verdict.expires_at.isoformat()
+            found[DUE] = verdict.expires_at.isoformat()
         return found
 
     def _in_doubt(self) -> list[str]:

@@ -359,10 +359,10 @@ def _count_undoes(state: TableState, partitions: dict[str, PartitionStat]) -> No
 
     A rollback leaves a note alone, and so does a commit in partitions where all rows stayed out.
     """
-    for path, at in restored_partitions(state.storage).items():
+    for path, back in restored_partitions(state.storage).items():
         stat = partitions.get(path)
         if stat is not None:
-            time = max(stat.last_modified, restored_instant(at, state.config.timezone))
+            time = max(stat.last_modified, restored_instant(back.at, state.config.timezone))
             partitions[path] = stat._replace(last_modified=time)
 
 

@@ -218,7 +218,7 @@ def _fit_integer(value: Value, other: BoundExpression) -> Fitted:
     if value != int(value):
         if isinstance(value, float):
             return BoundCast(other, DOUBLE), BoundLiteral(value, DOUBLE)
-        return _fit_decimal(value, BoundCast(other, as_decimal(other.type)))
+        return _fit_decimal(value, converted(other, as_decimal(other.type)))
     whole = int(value)
     low, high = INT_RANGE if other.type == INT else LONG_RANGE
     if low <= whole <= high:
@@ -227,7 +227,7 @@ def _fit_integer(value: Value, other: BoundExpression) -> Fitted:
         return BoundCast(other, LONG), BoundLiteral(whole, LONG)
     if isinstance(value, float):
         return BoundCast(other, DOUBLE), BoundLiteral(value, DOUBLE)
-    return _fit_decimal(whole, BoundCast(other, as_decimal(other.type)))
+    return _fit_decimal(whole, converted(other, as_decimal(other.type)))
 
 
 def _fit_float(value: Value, other: BoundExpression) -> Fitted:
@@ -257,7 +257,7 @@ def _fit_decimal(value: Value, other: BoundExpression) -> Fitted:
     if isinstance(value, bool) or not isinstance(value, (int, float, PyDecimal)):
         return None
     if not math.isfinite(value):
-        return BoundCast(other, DOUBLE), BoundLiteral(float(value), DOUBLE)
+        return converted(other, DOUBLE), BoundLiteral(float(value), DOUBLE)
     # repr, so that 0.1 meets the decimal 0.1 and not its binary neighbour
     exact = PyDecimal(repr(value)) if isinstance(value, float) else PyDecimal(value)
     assert isinstance(other.type, Decimal)
@@ -268,7 +268,7 @@ def _fit_decimal(value: Value, other: BoundExpression) -> Fitted:
     if fitted is not None and fitted == exact:
         return other, BoundLiteral(fitted, other.type)
     if isinstance(value, float):
-        return BoundCast(other, DOUBLE), BoundLiteral(value, DOUBLE)
+        return converted(other, DOUBLE), BoundLiteral(value, DOUBLE)
     own = type_of(exact)
     wider = wider_decimal(other.type, own) if isinstance(own, Decimal) else None
     if wider is None:
@@ -278,7 +278,7 @@ def _fit_decimal(value: Value, other: BoundExpression) -> Fitted:
             type=str(other.type),
             value=value,
         )
-    return BoundCast(other, wider), BoundLiteral(fit_decimal(exact, wider), wider)
+    return converted(other, wider), BoundLiteral(fit_decimal(exact, wider), wider)
 
 
 def _fit_bytes(value: Value, other: BoundExpression) -> Fitted:

@@ -37,3 +37,8 @@ def wait_for(
             )
         time.sleep(min(left, pause * random.uniform(0.5, 1.5)))
         pause = min(pause * 1.5, longest)
+
+
+def names_holder(error: Unavailable) -> bool:
+    """Say whether a lock was not to be had because of its holder, and not of storage."""
+    return "holder" in error.facts

@@ -10,12 +10,14 @@ import pytest
 import lakewright as lw
 from lakewright.actions.services.runner import RUNS, Chosen
 from lakewright.api.runner import ServicesRunner
+from lakewright.api.table import Table
 from lakewright.model.errors import Invalid, InvalidOption
 from lakewright.model.instant import Action, Instant, State
 from lakewright.model.services import Outcome, Service, ServiceRun
 from lakewright.timeline import heartbeats
 from lakewright.timeline.locks.services_lock import services_lock
 from lakewright.timeline.storage_committer import StorageCommitter
+from support.faulty_storage import Fault, FaultyStorage
 from support.served import contents, place, rows, served_table, small_files
 
 DUE = {
@@ -151,6 +153,16 @@ def test_what_another_one_has_just_done_is_not_done_again(
     told = table.look_after(options={"lakewright.services": "cleaning"})
     assert outcomes(told) == [("cleaning", "not due")]
     assert len(list(table.cleanings())) == 1
+
+
+def test_a_lock_that_storage_cannot_tell_of_is_no_busy_table(tmp_path: Path) -> None:
+    table = served_table(str(tmp_path / "t"), properties=DUE)
+    faulty = FaultyStorage(table._storage, [Fault("create", path="services.lock")])
+    (told,) = Table(faulty).look_after()
+    assert (told.outcome, told.why) == (
+        Outcome.FAILED,
+        "Unavailable: The storage was told to fail.",
+    )
 
 
 def test_a_busy_table_is_passed_over_and_its_holder_named(tmp_path: Path) -> None:

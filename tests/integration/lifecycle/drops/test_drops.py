@@ -16,7 +16,7 @@ from lakewright.lifecycle.plans.apply import apply_plan, undo_notes, why_not_und
 from lakewright.lifecycle.plans.plan import Skipped
 from lakewright.lifecycle.plans.records import PlanState
 from lakewright.lifecycle.plans.store import PlanStore
-from lakewright.model.errors import Conflict, HistoryGone, Invalid
+from lakewright.model.errors import Conflict, HistoryGone, Invalid, Unavailable
 from lakewright.storage.open import open_storage
 from lakewright.storage.port import Storage
 from lakewright.table.pins import list_pins, load_pins
@@ -35,6 +35,7 @@ from support.dropping import (
     undone,
     without,
 )
+from support.faulty_storage import Fault, FaultyStorage
 from support.pairwise import thinned
 from support.servicing import servicing
 from support.write_scenarios import rows, table_of
@@ -337,6 +338,15 @@ def test_a_plan_is_applied_once() -> None:
     again = planned(storage)
     assert applied(storage, again).done == ("p=x",)
     assert planned(storage).empty, "what is empty is not picked again"
+
+
+def test_a_lock_that_storage_cannot_tell_of_is_not_held_by_others(tmp_path: Path) -> None:
+    storage = open_storage(str(tmp_path / "t"))
+    made_table(storage, "cow-v9-plain")
+    plan = planned(storage)
+    with pytest.raises(Unavailable, match="told to fail"):
+        applied(FaultyStorage(storage, [Fault("create", path=f"{plan.id}.lock")]), plan)
+    applied(storage, plan)
 
 
 def test_a_plan_is_stale_by_what_it_was_made_by() -> None:

@@ -117,3 +117,12 @@ def test_references_keep_quoted_dots() -> None:
     read = read_statement("UPDATE t SET a = `b.c`")
     assert isinstance(read, Update)
     assert read.values["a"].identical(Reference(("b.c",)))
+
+
+def test_an_empty_text_is_a_column_without_a_name(tmp_path: pytest.TempPathFactory) -> None:
+    lake = lw.connect(str(tmp_path))
+    assert lake.sql("SELECT ''").to_pylist() == [{"": ""}]
+    assert lake.sql("SELECT * FROM (SELECT '', 1 AS n)").to_pylist() == [{"": "", "n": 1}]
+    lake.sql("CREATE TABLE d.t (id STRING, s STRING) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    lake.sql("INSERT INTO d.t SELECT 'a', ''")
+    assert lake.sql("SELECT s FROM d.t").to_pylist() == [{"s": ""}]
