@@ -267,9 +267,7 @@ def key_bounds(keys: pa.Array) -> tuple[str, str] | None:
     """Return the least and the greatest key in Java's string order; None without keys."""
     if not len(keys):
         return None
-    texts = texts_of(keys)
-    used = texts.data[texts.start[0] : texts.start[-1] + texts.size[-1]]
-    if used.max(initial=0) >= _ASTRAL:
+    if texts_of(keys).used.max(initial=0) >= _ASTRAL:
         # Java sorts by UTF-16 units: there letters beyond the sixteenth bit come before the
         # last ones below it.
         values = keys.to_pylist()
