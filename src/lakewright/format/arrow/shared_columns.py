@@ -4,7 +4,7 @@ The record key of a row is most often one of its columns, so that rows on their 
 hold the same long texts twice. What is taken, filtered or joined here shares as before.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +41,20 @@ def joined_batches(rows: pa.Table) -> list[pa.RecordBatch]:
             alike.append((column, joined))
         columns.append(joined)
     return [pa.RecordBatch.from_arrays(columns, schema=rows.schema)]
+
+
+def shared_column(batches: Iterable[pa.RecordBatch], name: str) -> str | None:
+    """Return another column that lies in the same memory as a column of text in all batches."""
+    found: str | None = None
+    for batch in batches:
+        mark = _identity(batch.column(name))
+        if found is None:
+            columns = zip(batch.schema.names, batch.columns, strict=True)
+            others = (other for other, c in columns if other != name and _identity(c) == mark)
+            found = next(others, None)
+        if found is None or _identity(batch.column(found)) != mark:
+            return None
+    return found
 
 
 def _changed(rows: pa.RecordBatch, change: Callable[[pa.Array], pa.Array]) -> pa.RecordBatch:
