@@ -149,11 +149,7 @@ def _agreed(bounds: tuple[str, str], keys: pa.Array) -> bool:
     """Whether bytes sort as Java sorts: true unless letters beyond most scripts occur."""
     if any(ord(letter) >= 0xE000 for bound in bounds for letter in bound):
         return False
-    texts = texts_of(keys)
-    if not len(texts):
-        return True
-    used = texts.data[texts.start[0] : texts.start[-1] + texts.size[-1]]
-    return not bool(np.any(used >= _DISPUTED))
+    return bool(texts_of(keys).used.max(initial=0) < _DISPUTED)
 
 
 def _positions(

@@ -120,8 +120,8 @@ def find_places(
             places[which[fresh]] = rows[fresh] + start
             start += batch.num_rows
             if values:
-                stored = old.ordering_values(batch, ordering)
-                losing |= _losing(stored, rows, which, values, len(losing))
+                stored = old.ordering_values(_met(batch, rows, more), ordering)
+                losing |= _losing(stored, which, values, len(losing))
     count = entries.row_count
     resisted = losing[count:] & ~entries.untimed
     return EntryPlaces(places[:count], places[count:], losing[:count], resisted)
@@ -142,24 +142,30 @@ def _late(
     values = ordering_columns(entries.rows, ordering)
     start = 0
     with OldBase.open(spec, base) as old:
-        for batch in old.column_batches(tuple(name.split(".")[0] for name in ordering)):
+        more = tuple(name.split(".")[0] for name in ordering)
+        for batch in old.column_batches(more):
             here = np.flatnonzero((places >= start) & (places < start + batch.num_rows))
-            stored = old.ordering_values(batch, ordering)
-            late |= _losing(stored, places[here] - start, here, values, len(places))
+            stored = old.ordering_values(_met(batch, places[here] - start, more), ordering)
+            late |= _losing(stored, here, values, len(places))
             start += batch.num_rows
     return late
 
 
-def _losing(
-    stored: order.Columns, rows: Places, which: Places, values: order.Columns, count: int
-) -> Flags:
+def _met(batch: pa.RecordBatch, rows: Places, columns: tuple[str, ...]) -> pa.RecordBatch:
+    """Return some columns of some stored rows: few are met, and the others need no look."""
+    names = [name for name in batch.schema.names if name in columns]
+    return batch.select(names).take(pa.array(rows))
+
+
+def _losing(stored: order.Columns, which: Places, values: order.Columns, count: int) -> Flags:
+    """Mark the values, by their places ``which``, that the stored ones beat."""
     flags = np.zeros(count, bool)
     if len(stored) != len(values):
         return flags
-    data = which < count
-    rows, which = rows[data], which[data]
+    data = np.flatnonzero(which < count)
+    which = which[data]
     beats = order.exceeds(
-        tuple(c.take(pa.array(rows)) for c in stored),
+        tuple(c.take(pa.array(data)) for c in stored),
         tuple(c.take(pa.array(which)) for c in values),
     )
     flags[which[beats]] = True

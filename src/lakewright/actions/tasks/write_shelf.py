@@ -9,6 +9,11 @@ from typing import Self
 import pyarrow as pa
 
 from lakewright.actions.tasks.write_prepare import Piece, Place
+from lakewright.format.arrow.shared_columns import joined_batches, shared_column
+from lakewright.model.schema import RECORD_KEY
+
+#: Bytes that are gathered before they are written to disk.
+_BUFFER = 1 << 20
 
 
 class Shelf:
@@ -25,6 +30,8 @@ class Shelf:
         self._bytes = 0
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._files: list[Path] = []
+        #: For each file the column that the record key is a copy of, where it is one.
+        self._copied: list[str | None] = []
         self._readers: dict[int, pa.ipc.RecordBatchFileReader] = {}
         self._schema: pa.Schema | None = None
 
@@ -70,13 +77,19 @@ class Shelf:
             self._folder = tempfile.TemporaryDirectory(prefix="lakewright-write-")
         path = Path(self._folder.name) / f"{len(self._files)}.arrow"
         assert self._schema is not None
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, self._schema) as writer:
+        copied = self._copy_of_key()
+        kept = [name for name in self._schema.names if copied is None or name != RECORD_KEY]
+        schema = pa.schema([self._schema.field(name) for name in kept])
+        sink = pa.output_stream(str(path), buffer_size=_BUFFER)
+        with sink, pa.ipc.new_file(sink, schema) as writer:
             number = 0
             for place, batches in self._held.items():
-                for batch in batches:
-                    writer.write_batch(batch)
+                # One large batch is written, and found again, sooner than many small ones.
+                for batch in joined_batches(pa.Table.from_batches(batches)):
+                    writer.write_batch(batch if copied is None else batch.select(kept))
                     self._stored.setdefault(place, []).append((len(self._files), number))
                     number += 1
+        self._copied.append(copied)
         self._files.append(path)
         self._held.clear()
         self._bytes = 0
@@ -86,4 +99,20 @@ class Shelf:
         if reader is None:
             # The file is mapped, not read: rows take memory as they are used.
             reader = self._readers[file] = pa.ipc.open_file(pa.memory_map(str(self._files[file])))
-        return reader.get_batch(number)
+        batch, copied = reader.get_batch(number), self._copied[file]
+        if copied is None:
+            return batch
+        assert self._schema is not None
+        names = (copied if name == RECORD_KEY else name for name in self._schema.names)
+        return pa.RecordBatch.from_arrays([batch.column(n) for n in names], schema=self._schema)
+
+    def _copy_of_key(self) -> str | None:
+        """Return the column whose memory the record keys share in all rows that are held.
+
+        Keys are most often one of the columns, and the longest of them: they are stored once.
+        """
+        assert self._schema is not None
+        if RECORD_KEY not in self._schema.names:
+            return None
+        every = (batch for batches in self._held.values() for batch in batches)
+        return shared_column(every, RECORD_KEY)

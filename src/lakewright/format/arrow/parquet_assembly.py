@@ -38,10 +38,12 @@ from lakewright.format.arrow.thrift_compact import (
     binary,
     join,
     join_list,
+    list_head,
     packed,
     split,
-    split_list,
+    split_at,
     unpacked,
+    value_at,
 )
 
 #: Makes a parquet file of some rows, in one row group.
@@ -50,8 +52,25 @@ Encode: TypeAlias = Callable[[pa.Table], pa.Buffer]
 
 def description(file: pa.Buffer) -> Fields:
     """Return the description of a parquet file of ours, its fields apart."""
+    return split(_footer(file))
+
+
+def _described(file: pa.Buffer) -> Iterator[tuple[Fields, Fields]]:
+    """Stream the descriptions of the column chunks of a file that has one row group.
+
+    They are gone through once: a write has many files, and this is Python.
+    """
+    data = _footer(file)
+    _, _, group = list_head(data, value_at(data, 0, FileField.GROUPS))
+    count, _, at = list_head(data, value_at(data, group, GroupField.COLUMNS))
+    for _ in range(count):
+        chunk, column, at = split_at(data, at, ChunkField.META)
+        yield chunk, column
+
+
+def _footer(file: pa.Buffer) -> bytes:
     size = int.from_bytes(file[-8:-4], "little")
-    return split(file[-8 - size : -8].to_pybytes())
+    return bytes(file[-8 - size : -8].to_pybytes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,16 +194,12 @@ class Assembly:
         if not rows.num_columns:
             return {}
         file = self._encode(rows)
-        (group,) = split_list(description(file)[FileField.GROUPS][1])[1]
         nans = columns_with_nan(rows)
         made = []
-        for number, raw in enumerate(split_list(split(group)[GroupField.COLUMNS][1])[1]):
-            chunk = split(raw)
-            if number in nans:
-                chunk = without_bounds(chunk)
-            column = split(chunk[ChunkField.META][1])
-            start, size = extent(column)
-            made.append(_Chunk(chunk, column, file.slice(start, size)))
+        for number, (chunk, column) in enumerate(_described(file)):
+            kept = without_bounds(column) if number in nans else column
+            start, size = extent(kept)
+            made.append(_Chunk(chunk, kept, file.slice(start, size)))
         found: dict[str, list[_Chunk]] = {}
         for field in rows.schema:
             count = leaf_count(field.type)

@@ -27,7 +27,6 @@ KNOWS_NAN: Final = ("lakewright.bounds", "none-with-nan")
 _MAGIC = b"PAR1"
 _SCHEMA, _GROUPS = 2, 4
 _COLUMNS = 1
-_META = 3
 _STATISTICS = 12
 #: Both pairs of bounds of a column's statistics, and whether they are exact.
 _BOUNDS = (1, 2, 5, 6, 7, 8)
@@ -56,14 +55,13 @@ def columns_with_nan(rows: pa.Table) -> frozenset[int]:
     return frozenset(found)
 
 
-def without_bounds(chunk: Fields) -> Fields:
-    """Return the description of a column chunk without bounds."""
-    meta = split(chunk[_META][1])
-    if _STATISTICS not in meta:
-        return chunk
-    told = split(meta[_STATISTICS][1])
-    meta[_STATISTICS] = STRUCT, join({n: raw for n, raw in told.items() if n not in _BOUNDS})
-    return {**chunk, _META: (STRUCT, join(meta))}
+def without_bounds(column: Fields) -> Fields:
+    """Return the description of what a column chunk holds without bounds."""
+    if _STATISTICS not in column:
+        return column
+    told = split(column[_STATISTICS][1])
+    kept = join({n: raw for n, raw in told.items() if n not in _BOUNDS})
+    return {**column, _STATISTICS: (STRUCT, kept)}
 
 
 def floating_columns(file: Fields) -> frozenset[int]:

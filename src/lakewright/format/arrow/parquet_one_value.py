@@ -31,71 +31,69 @@ _NO = b"\x02"
 
 @dataclass(frozen=True, slots=True)
 class OneValueChunk:
-    """The pages of a column chunk, its description and its page indexes.
+    """The pages of a column chunk, and its description.
 
-    Places are told as if the pages were the beginning of the file.
+    Places are told as if the pages were the beginning of the file; ``begins`` is that of the
+    page after the dictionary.
     """
 
+    value: bytes
     pages: bytes
     meta: Fields
-    column_index: bytes
-    offset_index: bytes
+    begins: int
+
+    @property
+    def column_index(self) -> bytes:
+        """The index of what the page holds."""
+        values = LIST, join_list(BINARY, [binary(self.value)])
+        return join(
+            {
+                1: (LIST, join_list(FALSE, [_NO])),
+                2: values,
+                3: values,
+                4: _number(_ASCENDING),
+                5: (LIST, join_list(I64, [packed(0)])),
+            }
+        )
+
+    @property
+    def offset_index(self) -> bytes:
+        """The index of where the page lies."""
+        size = len(self.pages) - self.begins
+        place = {1: (I64, packed(self.begins)), 2: _number(size), 3: (I64, packed(0))}
+        return join({1: (LIST, join_list(STRUCT, [join(place)]))})
 
 
 def one_value_chunk(column: str, value: str, rows: int, *, optional: bool) -> OneValueChunk:
     """Return the chunk of a top-level column of text; ``optional`` says that it may hold nulls."""
     text = value.encode()
     held = len(text).to_bytes(4, "little") + text
-    dictionary = _page(held, {1: _number(_DICTIONARY_PAGE)}, 7, {1: _number(1), 2: _number(_PLAIN)})
+    dictionary = _page(held, _DICTIONARY, 7, _DICTIONARY_HEADER)
     levels = _run(rows, 1)
     defined = len(levels).to_bytes(4, "little") + levels if optional else b""
-    data = _page(
-        defined + b"\x01" + _run(rows, 0),
-        {1: _number(_DATA_PAGE)},
-        5,
-        {1: _number(rows), 2: _number(_RLE_DICTIONARY), 3: _number(_RLE), 4: _number(_RLE)},
-    )
-    size = len(dictionary) + len(data)
-    bounds: Fields = {3: (I64, packed(0))}
+    content = defined + b"\x01" + _run(rows, 0)
+    data = _page(content, _DATA, 5, join({1: _number(rows), **_DATA_ENCODINGS}))
+    size = I64, packed(len(dictionary) + len(data))
+    bounds: Fields = {3: _NONE}
     if rows:
-        bounds |= {5: (BINARY, binary(text)), 6: (BINARY, binary(text))}
-    encodings = [packed(number) for number in (_PLAIN, _RLE, _RLE_DICTIONARY)]
-    used = [
-        join({1: _number(page), 2: _number(encoding), 3: _number(1)})
-        for page, encoding in ((_DICTIONARY_PAGE, _PLAIN), (_DATA_PAGE, _RLE_DICTIONARY))
-    ]
+        bound = BINARY, binary(text)
+        bounds |= {5: bound, 6: bound}
     meta: Fields = {
-        1: _number(_BYTE_ARRAY),
-        2: (LIST, join_list(I32, encodings)),
+        **_ALWAYS,
         3: (LIST, join_list(BINARY, [binary(column.encode())])),
-        4: _number(_UNCOMPRESSED),
         5: (I64, packed(rows)),
-        6: (I64, packed(size)),
-        7: (I64, packed(size)),
+        6: size,
+        7: size,
         9: (I64, packed(len(dictionary))),
-        11: (I64, packed(0)),
+        11: _NONE,
         12: (STRUCT, join(bounds)),
-        13: (LIST, join_list(STRUCT, used)),
     }
-    column_index: Fields = {
-        1: (LIST, join_list(FALSE, [_NO])),
-        2: (LIST, join_list(BINARY, [binary(text)])),
-        3: (LIST, join_list(BINARY, [binary(text)])),
-        4: _number(_ASCENDING),
-        5: (LIST, join_list(I64, [packed(0)])),
-    }
-    place = {1: (I64, packed(len(dictionary))), 2: _number(len(data)), 3: (I64, packed(0))}
-    return OneValueChunk(
-        dictionary + data,
-        meta,
-        join(column_index),
-        join({1: (LIST, join_list(STRUCT, [join(place)]))}),
-    )
+    return OneValueChunk(text, dictionary + data, meta, len(dictionary))
 
 
-def _page(content: bytes, kind: Fields, number: int, own: Fields) -> bytes:
-    header = {2: _number(len(content)), 3: _number(len(content)), number: (STRUCT, join(own))}
-    return join({**kind, **header}) + content
+def _page(content: bytes, kind: Raw, number: int, own: bytes) -> bytes:
+    size = _number(len(content))
+    return join({1: kind, 2: size, 3: size, number: (STRUCT, own)}) + content
 
 
 def _run(count: int, value: int) -> bytes:
@@ -105,3 +103,20 @@ def _run(count: int, value: int) -> bytes:
 
 def _number(value: int) -> Raw:
     return I32, packed(value)
+
+
+# What all such chunks share is put together once.
+_NONE: Raw = (I64, packed(0))
+_DATA, _DICTIONARY = _number(_DATA_PAGE), _number(_DICTIONARY_PAGE)
+_DICTIONARY_HEADER = join({1: _number(1), 2: _number(_PLAIN)})
+_DATA_ENCODINGS: Fields = {2: _number(_RLE_DICTIONARY), 3: _number(_RLE), 4: _number(_RLE)}
+_PAGES = (
+    join({1: _DICTIONARY, 2: _number(_PLAIN), 3: _number(1)}),
+    join({1: _DATA, 2: _number(_RLE_DICTIONARY), 3: _number(1)}),
+)
+_ALWAYS: Fields = {
+    1: _number(_BYTE_ARRAY),
+    2: (LIST, join_list(I32, [packed(number) for number in (_PLAIN, _RLE, _RLE_DICTIONARY)])),
+    4: _number(_UNCOMPRESSED),
+    13: (LIST, join_list(STRUCT, _PAGES)),
+}

@@ -217,9 +217,9 @@ class _Splice:
             chunk = split(raw)
             if ChunkField.FILE in chunk or ChunkField.CRYPTO in chunk:
                 raise Forged("a column lies elsewhere, or is encrypted")
-            if number in source.doubtful:
-                chunk = _without_indexes(without_bounds(chunk))
             meta = split(chunk[ChunkField.META][1])
+            if number in source.doubtful:
+                chunk, meta = _without_indexes(chunk), without_bounds(meta)
             if self.replaced is not None and _column_path(meta) == [self.replaced.column.encode()]:
                 self._copy(run, source, opened)
                 run = _Run()

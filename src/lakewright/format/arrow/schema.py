@@ -115,13 +115,14 @@ def from_arrow_type(kind: pa.DataType) -> DataType:
 def normalised(schema: pa.Schema) -> pa.Schema:
     """Return an Arrow schema with every type in the one form that this package works with."""
     try:
-        return _remembered(schema)
+        # The metadata plays no part, and that of a base file is large and its own.
+        return _remembered(schema.remove_metadata())
     except TypeError:
         # Extension types that are written in Python have no hash.
         return to_arrow_schema(from_arrow_schema(schema))
 
 
-# Files are many and their schemas few; the metadata of a schema plays no part.
+# Files are many and their schemas few.
 @lru_cache(maxsize=64)
 def _remembered(schema: pa.Schema) -> pa.Schema:
     return to_arrow_schema(from_arrow_schema(schema))

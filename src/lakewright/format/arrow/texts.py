@@ -27,6 +27,13 @@ class Texts(Generic[U]):
     def __len__(self) -> int:
         return len(self.start)
 
+    @property
+    def used(self) -> npt.NDArray[U]:
+        """The units of all values, where they lie side by side as Arrow has them."""
+        if not len(self):
+            return self.data[:0]
+        return self.data[self.start[0] : self.start[-1] + self.size[-1]]
+
     def by_size(self) -> Iterator[tuple[Ints, npt.NDArray[U]]]:
         """Yield the rows of each length with their units as a matrix, one row a value."""
         if not len(self):

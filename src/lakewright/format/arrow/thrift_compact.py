@@ -25,8 +25,47 @@ class Forged(Exception):
 
 def split(data: bytes) -> Fields:
     """Return the fields of the struct that these bytes begin with."""
+    return split_at(data, 0)[0]
+
+
+def split_at(data: bytes, at: int, inner: int | None = None) -> tuple[Fields, Fields, int]:
+    """Return the fields of the struct that begins here, and where it ends.
+
+    The struct in the field ``inner`` is taken apart on the way, which spares going through it
+    again: its fields come second, and the field itself has no bytes.
+    """
     found: Fields = {}
-    at = last = 0
+    within: Fields = {}
+    last = 0
+    while head := data[at]:
+        at += 1
+        kind = head & 0x0F
+        if head > 0x0F:
+            last += head >> 4
+        else:
+            raw, at = varint(data, at)
+            last = (raw >> 1) ^ -(raw & 1)
+        if kind in NUMBERS:
+            end = at
+            while data[end] > 0x7F:
+                end += 1
+            end += 1
+        elif last == inner and kind == STRUCT:
+            within, _, at = split_at(data, at)
+            found[last] = kind, b""
+            continue
+        else:
+            end = skip(data, at, kind, 0)
+            if end > len(data):
+                raise Forged("a value reaches past the end")
+        found[last] = kind, data[at:end]
+        at = end
+    return found, within, at + 1
+
+
+def value_at(data: bytes, at: int, wanted: int) -> int:
+    """Return where the value of a field begins, in the struct that begins here."""
+    last = 0
     while head := data[at]:
         at += 1
         if head > 0x0F:
@@ -34,12 +73,10 @@ def split(data: bytes) -> Fields:
         else:
             raw, at = varint(data, at)
             last = (raw >> 1) ^ -(raw & 1)
-        end = skip(data, at, head & 0x0F, 0)
-        if end > len(data):
-            raise Forged("a value reaches past the end")
-        found[last] = head & 0x0F, data[at:end]
-        at = end
-    return found
+        if last == wanted:
+            return at
+        at = skip(data, at, head & 0x0F, 0)
+    raise Forged(f"there is no field {wanted}")
 
 
 def join(fields: Mapping[int, Raw]) -> bytes:

@@ -7,6 +7,7 @@ UTF-16 code units) modulo the number of buckets is the bucket.
 import re
 import uuid
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -24,6 +25,7 @@ _DIGITS = re.compile(r"\d{8}")
 _NULL = "__null__"
 _EMPTY = "__empty__"
 _PIECE = 16 << 10
+_LAST_ASCII = 0x7F
 
 
 def bucket_of(keys: pa.Array, fields: Sequence[str], count: int) -> Buckets:
@@ -54,10 +56,7 @@ def key_hashes(keys: pa.Array, fields: Sequence[str]) -> Hashes:
 
 def _composite(keys: pa.Array) -> npt.NDArray[np.int64]:
     """Return the rows whose key has both a comma and a colon."""
-    texts = texts_of(keys)
-    if not len(texts):
-        return np.empty(0, np.int64)
-    used = texts.data[texts.start[0] : texts.start[-1] + texts.size[-1]]
+    used = texts_of(keys).used
     if not (np.any(used == ord(",")) and np.any(used == ord(":"))):
         # Cheaper than asking each key, and mostly enough.
         return np.empty(0, np.int64)
@@ -119,12 +118,15 @@ def _unwritten(value: str) -> str | None:
 
 def string_hashes(values: pa.Array) -> Hashes:
     """Return Java's String.hashCode of each string."""
-    hashes = _hash_groups(texts_of(values))
+    texts = texts_of(values)
+    hashes = _hash_groups(texts)
+    if texts.used.max(initial=0) <= _LAST_ASCII:
+        return hashes
     wide = np.flatnonzero(~pc.string_is_ascii(values).to_numpy(zero_copy_only=False))
     if len(wide):
         # Beyond ASCII, bytes are not code units.
-        texts = values.take(pa.array(wide)).to_pylist()
-        hashes[wide] = _hash_groups(_utf16(texts))
+        beyond = values.take(pa.array(wide)).to_pylist()
+        hashes[wide] = _hash_groups(_utf16(beyond))
     return hashes
 
 
@@ -137,14 +139,19 @@ def _utf16(texts: list[str]) -> Texts[np.uint16]:
 def _hash_groups(texts: Texts[np.uint8] | Texts[np.uint16]) -> Hashes:
     out = np.zeros(len(texts), np.uint32)
     for rows, matrix in texts.by_size():
+        weights = _weights(matrix.shape[1])
         for begin in range(0, len(rows), _PIECE):
-            units = np.ascontiguousarray(matrix[begin : begin + _PIECE].T)
-            hashes = np.zeros(units.shape[1], np.uint32)
-            for unit in units:
-                hashes *= np.uint32(31)
-                hashes += unit
-            out[rows[begin : begin + _PIECE]] = hashes
+            units = matrix[begin : begin + _PIECE].astype(np.uint32)
+            out[rows[begin : begin + _PIECE]] = np.einsum("ij,j->i", units, weights)
     return out
+
+
+@lru_cache(maxsize=64)
+def _weights(size: int) -> Hashes:
+    """Return what each unit of a text of so many counts in its hash: powers of 31, which wrap."""
+    powers = np.full(size, 31, np.uint32)
+    powers[:1] = 1
+    return np.cumprod(powers, dtype=np.uint32)[::-1].copy()
 
 
 def bucket_number(file_id: str) -> int | None:

@@ -8,7 +8,7 @@ import base64
 import binascii
 import struct
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from lakewright.model.errors import Corrupt, Invalid
 
 Positions: TypeAlias = npt.NDArray[np.uint64]
+W = TypeVar("W", np.uint32, np.uint64)
 
 _NO_RUNS = 12346
 _WITH_RUNS = 12347
@@ -60,14 +61,16 @@ def encode_positions(positions: Positions) -> str:
 
 def encode_bitmap(positions: Positions) -> bytes:
     """Return the run-optimised portable form of a set of positions."""
-    values = np.unique(np.asarray(positions, np.uint64))
+    values = np.asarray(positions, np.uint64)
+    if bool(np.any(values[1:] <= values[:-1])):
+        values = np.unique(values)
     if len(values) and int(values[-1]) >= 1 << 63:
         raise Invalid(
             "a row position must be below 2**63.",
             next_step="Please report it: this is a fault of Lakewright.",
             value=int(values[-1]),
         )
-    highs, starts = np.unique(values >> np.uint64(32), return_index=True)
+    highs, starts = _changes(values >> np.uint64(32))
     out = [struct.pack("<Q", len(highs))]
     for high, part in zip(highs, np.split(values, starts[1:]), strict=False):
         out.append(struct.pack("<I", int(high)))
@@ -156,8 +159,15 @@ def _runs(reader: _Reader, cardinality: int) -> Positions:
     return (np.repeat(pairs[:, 0], lengths) + steps).astype(np.uint64)
 
 
+def _changes(rising: npt.NDArray[W]) -> tuple[npt.NDArray[W], npt.NDArray[np.int64]]:
+    """Return the distinct ones of values that never fall, and where each begins."""
+    starts = np.flatnonzero(rising[1:] != rising[:-1]) + 1
+    starts = np.concatenate((np.zeros(min(1, len(rising)), np.int64), starts))
+    return rising[starts], starts
+
+
 def _encode_32(values: npt.NDArray[np.uint32]) -> bytes:
-    keys, starts = np.unique(values >> np.uint32(16), return_index=True)
+    keys, starts = _changes(values >> np.uint32(16))
     lows = [(part & np.uint32(0xFFFF)).astype(np.int64) for part in np.split(values, starts[1:])]
     bodies = [_encode_container(low) for low in lows]
     flags = [is_run for is_run, _ in bodies]

@@ -61,3 +61,10 @@ def test_bottomless_types_are_refused() -> None:
         kind = pa.list_(kind)
     with pytest.raises(Unsupported, match="nested deeper"):
         from_arrow_schema(pa.schema([("c", kind)]))
+
+
+def test_files_that_differ_in_their_metadata_share_a_normal_schema() -> None:
+    schema = pa.schema([("a", pa.large_string()), ("b", pa.uint8())])
+    first, second = (normalised(schema.with_metadata({"filter": text})) for text in "xy")
+    assert first is second
+    assert first.metadata is None

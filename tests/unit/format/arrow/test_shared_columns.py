@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewright.format.arrow.shared_columns import filtered, joined_batches, taken
+from lakewright.format.arrow.shared_columns import filtered, joined_batches, shared_column, taken
 
 TEXTS = pa.array(["aa", "b", None, "", "ccc"])
 
@@ -78,3 +78,36 @@ def test_the_rows_are_those_that_arrow_takes(
     assert filtered(rows, flags).equals(rows.filter(flags))
     table = pa.Table.from_batches([rows, rows.slice(2), rows.slice(0, 0)])
     assert pa.Table.from_batches(joined_batches(table)).equals(table.combine_chunks())
+
+
+SAME_SIZE = st.integers(1, 4).flatmap(
+    lambda size: st.lists(st.text("abé", min_size=size, max_size=size), min_size=2, max_size=9)
+)
+
+
+@given(SAME_SIZE, st.data())
+def test_texts_of_one_size_are_taken_from_wherever_they_lie(
+    values: list[str], data: st.DataObject
+) -> None:
+    begin = data.draw(st.integers(0, len(values) - 1))
+    column = pa.array(["before", *values, "after"]).slice(1 + begin, len(values) - begin)
+    places = pa.array(data.draw(st.lists(st.integers(0, len(column) - 1), max_size=12)), pa.int64())
+    made = taken(pa.RecordBatch.from_arrays([column], ["text"]), places).column("text")
+    made.validate(full=True)
+    assert made.equals(column.take(places))
+
+
+def test_columns_of_no_rows_keep_their_types() -> None:
+    schema = pa.schema([("text", pa.string()), ("number", pa.int64()), ("other", pa.string())])
+    (made,) = joined_batches(schema.empty_table())
+    assert made.schema == schema
+    assert joined_batches(pa.table([pa.chunked_array([], f.type) for f in schema], schema=schema))
+
+
+def test_a_column_that_shares_its_memory_is_named() -> None:
+    sharing = shared(pa.array(["a", "b"]))
+    apart = pa.RecordBatch.from_pydict({**sharing.to_pydict()})
+    assert shared_column([sharing, sharing.slice(1)], "key") == "id"
+    assert shared_column([sharing, apart], "key") is None
+    assert shared_column([apart], "key") is None
+    assert shared_column([], "key") is None
