@@ -73,15 +73,11 @@ STEPS = st.lists(
 @pytest.mark.parametrize("examples", [5, pytest.param(50, marks=pytest.mark.slow)])
 def test_no_matching_row_is_lost_at_any_time(examples: int) -> None:
     chosen = settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
-    chosen(_no_matching_row_is_lost)()
+    tables = {"mor": st.booleans(), "version": st.sampled_from([9, 6])}
+    keys = st.lists(st.sampled_from(KEYS), min_size=1, max_size=3, unique=True)
+    chosen(given(**tables, steps=STEPS, keys=keys)(_no_matching_row_is_lost))()
 
 
-@given(
-    mor=st.booleans(),
-    version=st.sampled_from([9, 6]),
-    steps=STEPS,
-    keys=st.lists(st.sampled_from(KEYS), min_size=1, max_size=3, unique=True),
-)
 def _no_matching_row_is_lost(
     mor: bool, version: int, steps: list[tuple[str, Any]], keys: list[str]
 ) -> None:
