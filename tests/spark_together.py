@@ -13,8 +13,6 @@ import pytest
 #: In the id of every test that needs Spark, be it by the name of its file; a test of the house
 #: sees to it.
 WORD = "spark"
-
-
 #: The tests of a file there are quick: they go to a process together, and share what it keeps.
 UNIT = "tests/unit/"
 

@@ -38,8 +38,10 @@ def _refuse_clustered(spec: WriteSpec, work: GroupWork) -> None:
     # Once the clustering is done, the group is gone, and what was added to it since with it.
     if work.group.file_id in spec.pinned.clustering.get(work.group.partition, ()):
         raise Conflict(
-            f"the file group {work.group} is being clustered.",
-            next_step="Wait for the clustering to end, or roll it back.",
+            f"a clustering of the file group {work.group} is planned or at work.",
+            next_step="Nothing of this write took effect; let the plan be carried out "
+            "(table.cluster()) or take it back (table.rollback(its instant), which "
+            "table.timeline.pending() lists), and try it again.",
             group=str(work.group),
         )
 

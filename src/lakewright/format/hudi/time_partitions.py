@@ -36,11 +36,7 @@ _SETTINGS = (
 )
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_EPOCH_UNITS = {
-    "UNIX_TIMESTAMP": dt.timedelta(seconds=1),
-    "EPOCHMILLISECONDS": dt.timedelta(milliseconds=1),
-    "EPOCHMICROSECONDS": dt.timedelta(microseconds=1),
-}
+#: Kinds of numbers, and what one of them counts.
 _KINDS = {
     "UNIX_TIMESTAMP": "SECONDS",
     "EPOCHMILLISECONDS": "MILLISECONDS",
@@ -137,7 +133,8 @@ def same_text_for(properties: Mapping[str, str]) -> dt.timedelta | None:
 
 def epoch_unit(properties: Mapping[str, str]) -> dt.timedelta | None:
     """Return what one stands for in a column of numbers, None where they are no epoch times."""
-    return _EPOCH_UNITS.get(properties.get(TYPE, ""))
+    name = _KINDS.get(properties.get(TYPE, ""))
+    return None if name is None else dt.timedelta(microseconds=_UNITS[name] // 1_000)
 
 
 def check_time_settings(properties: Mapping[str, str]) -> None:
@@ -149,12 +146,12 @@ def check_time_settings(properties: Mapping[str, str]) -> None:
             next_step=f"Known: {', '.join(_SETTINGS)}.",
         )
     kind = given.get(TYPE, "")
-    if kind not in (*_EPOCH_UNITS, "SCALAR", "DATE_STRING", "MIXED"):
+    if kind not in (*_KINDS, "SCALAR", "DATE_STRING", "MIXED"):
         raise Invalid(
             f"{TYPE} is {kind!r}.",
-            next_step=f"Allowed: {', '.join(_EPOCH_UNITS)}, SCALAR, DATE_STRING, MIXED.",
+            next_step=f"Allowed: {', '.join(_KINDS)}, SCALAR, DATE_STRING, MIXED.",
         )
-    if kind in _EPOCH_UNITS or kind == "SCALAR":
+    if kind in _KINDS or kind == "SCALAR":
         _unit_of(kind, given)
     elif not given.get(INPUT_FORMAT):
         raise Invalid(f"{TYPE}={kind} needs {INPUT_FORMAT}.", next_step="Give e.g. yyyy-MM-dd.")
