@@ -7,8 +7,8 @@ below it is listed: a filter on one day of a hundred thousand lists that day alo
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from time import perf_counter, thread_time
 
 from lakewright.format.hudi.config import TableConfig
 from lakewright.format.hudi.partition_paths import SLASHED_DATES, partition_values
@@ -18,12 +18,15 @@ from lakewright.model.expression.prune import ColumnRange
 from lakewright.model.files import PartitionDescriptor
 from lakewright.model.schema import STRING, Struct
 from lakewright.storage.port import Folder, Storage
+from lakewright.storage.streams import map_bounded
 from lakewright.table.pruning import Path, Tally, compile_filters, partition_ranges
 
 #: Never entered: the table's own metadata.
 SKIPPED = frozenset({".hoodie"})
-#: Folders listed ahead of the reader, where many single ones are left after pruning.
-LOOKAHEAD = 32
+#: Folders listed at a time, where many single ones are left after pruning.
+LISTINGS = 16
+#: Seconds that folders listed one by one may be waited for, in all.
+PATIENCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,19 +188,20 @@ def _path(column: str) -> Path:
 
 
 def _ahead(storage: Storage, roots: Iterable[str], *, flat: bool) -> Iterator[Sequence[Folder]]:
-    """List many small folders, a few at a time in threads, in the order given."""
-    with ThreadPoolExecutor(LOOKAHEAD // 2, thread_name_prefix="listing") as pool:
-        waiting: deque[Future[Sequence[Folder]]] = deque()
-        try:
-            for root in roots:
-                waiting.append(pool.submit(_listed, storage, root, flat))
-                if len(waiting) >= LOOKAHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+    """List many small folders in the order given, a few at a time in threads.
+
+    They are listed one by one as long as that waits for nothing: where folders answer at once, as
+    on a warm local disk, threads would wait for each other alone.
+    """
+    left, waited = iter(roots), 0.0
+    for root in left:
+        start = perf_counter() - thread_time()
+        found = _listed(storage, root, flat)
+        waited += perf_counter() - thread_time() - start
+        yield found
+        if waited > PATIENCE:
+            break
+    yield from map_bounded(lambda root: _listed(storage, root, flat), left, threads=LISTINGS)
 
 
 def _listed(storage: Storage, root: str, flat: bool) -> Sequence[Folder]:

@@ -24,6 +24,7 @@ from lakewright.lifecycle.ttl.bound import (
 )
 from lakewright.lifecycle.ttl.event_time import EventTime, Unclear
 from lakewright.lifecycle.ttl.levels import Key, Levels
+from lakewright.lifecycle.ttl.uncollected import uncollected
 from lakewright.model.errors import Invalid
 from lakewright.model.instant import is_instant_time
 from lakewright.model.ttl import PartitionSpec, PolicyKind, TtlPolicy
@@ -163,6 +164,8 @@ def supports(
     A partition that is one too many is that because of larger values below the same parent: those
     that are kept, and where bytes are weighed the largest that is not. Without them it stays.
     """
+    if not any(policy.kind.ranks for policy in policies):
+        return []
     if not any(v.policy and v.policy.kind.ranks and v.partition in chosen for v in verdicts):
         return []
     bounds = {bound.policy.spec: bound for bound in (bind(policy, fields) for policy in policies)}
@@ -213,17 +216,20 @@ class _Judge:
         self._moments: dict[str, dt.datetime | None] = {}
         self._since_known: dict[tuple[int, str], dict[str | None, Verdict]] = defaultdict(dict)
 
+    @uncollected()
     def all(self, stats: Iterable[Stat]) -> list[Verdict]:
         verdicts: list[Verdict | None] = []
         families: dict[tuple[int, tuple[Key, ...]], list[_Rank]] = defaultdict(list)
         heads: dict[int, BoundPolicy] = {}
+        depth = self._governance.depth
+        everywhere = self._governance.of(()) if not depth else None
         for stat in stats:
             cut = self._levels.cut(stat.path)
             if cut is None:
                 why = _UNSURE if self._levels.is_unsure(stat.path) else _STRAY
                 verdicts.append(Verdict(stat.path, None, False, why))
                 continue
-            bound = self._governance.of(self.keys(cut, self._governance.depth))
+            bound = self._governance.of(self.keys(cut, depth)) if depth else everywhere
             if bound is None:
                 verdicts.append(Verdict(stat.path, None, False, "no policy names it"))
             elif bound.policy.kind.ranks:

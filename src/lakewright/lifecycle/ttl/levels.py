@@ -141,10 +141,12 @@ class Levels:
             # Each level takes one segment at least, so that there is no other way.
             if not self.hive_style:
                 return segments if self._single else self._only_cut(path)
-            for prefix, segment in zip(self._prefixes, segments, strict=True):
+            for number, prefix in enumerate(self._prefixes):
+                segment = segments[number]
                 if not segment.startswith(prefix):
                     return None
-            return [s[len(p) :] for p, s in zip(self._prefixes, segments, strict=True)]
+                segments[number] = segment[len(prefix) :]
+            return segments
         return self._only_cut(path)
 
     def _only_cut(self, path: str) -> list[str] | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
+from lakewright.lifecycle.ttl.uncollected import uncollected
 from lakewright.model.errors import Corrupt
 from lakewright.model.instant import is_instant_time
 
@@ -106,6 +107,7 @@ def decode(data: bytes, path: str) -> Gathered:
     raise _damaged(path, "Instant, Seen, Pending and Partitions are expected")
 
 
+@uncollected()
 def _read_lines(text: str) -> dict[str, PartitionStat] | None:
     """Read partitions that are laid out as ``encode`` does it; None where they are not."""
     lines = _LINE.findall(text)
