@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def descendants(root: int) -> list[int]:
@@ -80,7 +79,7 @@ def _ticks() -> dict[tuple[int, str], int]:
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of the tree now; pages that two processes share count twice."""
+    """Return the resident memory of the tree now; a page that processes share counts once."""
     return sum(map(_resident, descendants(os.getpid())))
 
 
@@ -90,10 +89,12 @@ def python_bytes() -> int:
 
 
 def _resident(pid: int) -> int:
+    """Return what a process holds; of shared pages, as forked workers have them, its part."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
         return 0
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
 def _program(pid: int) -> str:
