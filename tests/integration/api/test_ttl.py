@@ -12,6 +12,7 @@ import lakewright as lw
 from lakewright.lifecycle.plans.plan import Plan
 from lakewright.lifecycle.plans.records import PlanState
 from lakewright.lifecycle.plans.store import PlanStore
+from lakewright.lifecycle.ttl import planning
 from lakewright.lifecycle.ttl.statistics_store import STATISTICS_FOLDER
 from lakewright.model.errors import Conflict, Invalid, InvalidOption, NotFound
 from lakewright.model.instant import instant_time
@@ -252,6 +253,30 @@ def test_others_must_be_there_when_a_plan_is_applied(table: lw.Table) -> None:
     meddled(table, more_of_them)
     with pytest.raises(Conflict, match="is kept now"):
         plan.apply()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "change"),
+    [("KEEP_BY_COUNT", 12, more_of_them), ("KEEP_BY_SIZE", 10**6, heavier)],
+)
+def test_others_too_many_to_be_listed_for_a_plan_are_when_it_is_applied(
+    table: lw.Table,
+    kind: str,
+    value: int,
+    change: Callable[[list[dict[str, Any]]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(planning, "OTHERS_LISTED", 0)
+    table.ttl.add("user_id=1/", kind, value)
+    meddled(table, change)
+    plan = table.ttl.plan()
+    assert not plan.empty
+    before = table.scan().count()
+    with pytest.raises(Conflict, match="is kept now"):
+        plan.apply()
+    assert table.scan().count() == before
+    # The statistics were gathered anew on the way.
+    assert table.ttl.plan().empty and table.ttl.run().applied is None
 
 
 def test_a_clock_must_have_a_zone_and_may_go_backwards(table: lw.Table) -> None:

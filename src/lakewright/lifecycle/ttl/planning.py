@@ -1,8 +1,9 @@
 """Plans that drop what has expired: chosen by statistics, and read again before they are made.
 
 Statistics alone drop nothing: each partition of a plan is listed again, and so are those others
-because of which it is one too many. Where files tell another story than the statistics do, these
-are gathered anew, and what is still in doubt stays.
+because of which it is one too many; where these are very many, once the plan is applied. Where
+files tell another story than the statistics do, these are gathered anew, and what is still in
+doubt stays.
 """
 
 import datetime as dt
@@ -34,6 +35,9 @@ log = logging.getLogger(__name__)
 TTL = "ttl"
 #: Facts of an item: by which policy it goes, and when its rows changed last.
 POLICY, KIND, CHANGED = "policy", "kind", "last changed"
+
+#: Partitions that stay, and are listed for a plan all the same; more are when it is applied.
+OTHERS_LISTED = 1000
 
 _DOUBT = "its files and the statistics do not agree, though these were gathered anew"
 
@@ -107,14 +111,18 @@ def _unsupported(
     verdicts: Sequence[Verdict],
     chosen: Collection[str],
     governing: Governing,
+    most: int | None = None,
 ) -> set[str]:
     """Return the chosen partitions that are one too many by statistics which files do not confirm.
 
     The others below their parent are listed, where one of it is going to go: they must be there,
-    and hold as many bytes as the statistics say, or more.
+    and hold as many bytes as the statistics say, or more. None is looked at where there are more
+    of them than ``most``.
     """
     found = supports(verdicts, chosen, governing.policies, governing.levels)
     wanted = {v.partition for _, others in found for v in others}
+    if most is not None and len(wanted) > most:
+        return set()
     held = bytes_of(state, stats, wanted) if wanted else {}
     doubtful: set[str] = set()
     for gone, others in found:
@@ -201,7 +209,9 @@ class _Choice:
             known = last_changes(self._work.state, newer).known
             found += [path for path, time in newer.items() if known[path] != time]
         seen, chosen = self._seen, frozenset(v.partition for v in self._free)
-        others = _unsupported(self._work.state, seen.stats, seen.verdicts, chosen, seen.governing)
+        others = _unsupported(
+            self._work.state, seen.stats, seen.verdicts, chosen, seen.governing, OTHERS_LISTED
+        )
         return [*found, *sorted(others.difference(found))]
 
     def _may_be_newer(
