@@ -146,7 +146,7 @@ def effect(
     matches = governs = expires = 0
     for verdict in judging.all(stats):
         cut = fields.cut(verdict.partition)
-        matches += cut is not None and bound.matches(judging.keys(cut, len(bound.keys)))
+        matches += cut is not None and bound.matches(fields.keys(cut, len(bound.keys)))
         if verdict.policy == bound.policy:
             governs += 1
             expires += verdict.expired
@@ -169,19 +169,13 @@ def supports(
     if not any(v.policy and v.policy.kind.ranks and v.partition in chosen for v in verdicts):
         return []
     bounds = {bound.policy.spec: bound for bound in (bind(policy, fields) for policy in policies)}
-    known: dict[tuple[int, str], Key] = {}
     families: dict[tuple[str, tuple[Key, ...]], list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.policy is None or not verdict.policy.kind.ranks:
             continue
-        cut = fields.cut(verdict.partition) or ()
-        parent = []
-        for place in range(bounds[verdict.policy.spec].parent):
-            spot = place, cut[place]
-            if spot not in known:
-                known[spot] = fields.levels[place].key(fields.decode(cut[place]))
-            parent.append(known[spot])
-        families[verdict.policy.spec, tuple(parent)].append(verdict)
+        depth = bounds[verdict.policy.spec].parent
+        cut = (fields.cut(verdict.partition) if depth else None) or ()
+        families[verdict.policy.spec, fields.keys(cut, depth)].append(verdict)
     found = []
     for family in families.values():
         gone = frozenset(v.partition for v in family if v.partition in chosen)
@@ -212,7 +206,6 @@ class _Judge:
         bounds = [bind(policy, levels) for policy in policies]
         check_unambiguous(bounds)
         self._governance = Governance(bounds)
-        self._known: list[dict[str, Key]] = [{} for _ in levels.levels]
         self._moments: dict[str, dt.datetime | None] = {}
         self._since_known: dict[tuple[int, str], dict[str | None, Verdict]] = defaultdict(dict)
 
@@ -221,19 +214,19 @@ class _Judge:
         verdicts: list[Verdict | None] = []
         families: dict[tuple[int, tuple[Key, ...]], list[_Rank]] = defaultdict(list)
         heads: dict[int, BoundPolicy] = {}
-        depth = self._governance.depth
+        levels, depth = self._levels, self._governance.depth
         everywhere = self._governance.of(()) if not depth else None
         for stat in stats:
-            cut = self._levels.cut(stat.path)
+            cut = levels.cut(stat.path)
             if cut is None:
-                why = _UNSURE if self._levels.is_unsure(stat.path) else _STRAY
+                why = _UNSURE if levels.is_unsure(stat.path) else _STRAY
                 verdicts.append(Verdict(stat.path, None, False, why))
                 continue
-            bound = self._governance.of(self.keys(cut, depth)) if depth else everywhere
+            bound = self._governance.of(levels.keys(cut, depth)) if depth else everywhere
             if bound is None:
                 verdicts.append(Verdict(stat.path, None, False, "no policy names it"))
             elif bound.policy.kind.ranks:
-                order = self.keys(cut, len(cut))
+                order = levels.keys(cut, len(cut))
                 heads[id(bound)] = bound
                 family = families[id(bound), order[: bound.parent]]
                 rank = _Rank(order[bound.parent :], stat.path, stat.bytes, len(verdicts))
@@ -245,16 +238,6 @@ class _Judge:
             for place, verdict in self._ranked(heads[head], family):
                 verdicts[place] = self._renewed(verdict)
         return [verdict for verdict in verdicts if verdict is not None]
-
-    def keys(self, cut: list[str], depth: int) -> tuple[Key, ...]:
-        """Return the typed values of the first levels of a path that was cut."""
-        found = []
-        for number in range(depth):
-            known, text = self._known[number], cut[number]
-            if text not in known:
-                known[text] = self._levels.levels[number].key(self._levels.decode(text))
-            found.append(known[text])
-        return tuple(found)
 
     def _renewed(self, verdict: Verdict) -> Verdict:
         """Keep what an undo brought back for a whole term from then on."""

@@ -3,7 +3,7 @@
 import datetime as dt
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
@@ -103,9 +103,11 @@ class Levels:
     zone: dt.tzinfo = dt.UTC
     _prefixes: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _single: bool = field(init=False, repr=False, compare=False)
+    _keys: tuple[dict[str, Key], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Paths are cut by the hundred thousand.
+        # Paths are cut by the hundred thousand, and values typed.
+        object.__setattr__(self, "_keys", tuple({} for _ in self.levels))
         object.__setattr__(self, "_prefixes", tuple(f"{level.name}=" for level in self.levels))
         object.__setattr__(self, "_single", all(level.width == 1 for level in self.levels))
 
@@ -155,10 +157,19 @@ class Levels:
 
     def order(self, path: str) -> tuple[Key, ...]:
         """Return the typed values of a path, by which partitions compare; none for a stray one."""
-        cut = self.cut(path) or ()
-        return tuple(
-            level.key(self.decode(text)) for level, text in zip(self.levels, cut, strict=False)
-        )
+        cut = self.cut(path)
+        return self.keys(cut, len(cut)) if cut else ()
+
+    def keys(self, cut: Sequence[str], depth: int) -> tuple[Key, ...]:
+        """Return the typed values of the first levels of a path that was cut."""
+        found = []
+        for number in range(depth):
+            known, text = self._keys[number], cut[number]
+            key = known.get(text)
+            if key is None:
+                key = known[text] = self.levels[number].key(self.decode(text))
+            found.append(key)
+        return tuple(found)
 
     def decode(self, text: str) -> str:
         """Turn a part of a path into the text of its value."""
