@@ -8,8 +8,8 @@ Builds a table of empty base files as ``bench/listing.py`` does, and measures, p
   the same tree; the promise is a factor of two at most;
 - ``refresh``: bringing them up to date after commits that wrote to a few partitions each; the
   promise is two seconds after a hundred commits;
-- ``plan``: a plan over statistics that are up to date, of which the part that drops most is that
-  every partition has expired; the promise is one second;
+- ``plan``: a plan over statistics that are up to date, by age (nothing has expired, everything
+  has) and by number (nearly all are too many, nearly none is); the promise is one second;
 - ``memory``: the most that a process holds that does any of these, beside what it holds before;
 - ``hudi``: the same retention on 2,000 partitions by real Hudi's ``run_ttl`` and by ours, planned,
   pinned and applied, on Spark 3.5 by turns.
@@ -57,6 +57,8 @@ _WRITTEN = 100
 #: Clocks by which nothing of the tree has expired, and everything has.
 SOON = dt.datetime(2026, 11, 17, tzinfo=dt.UTC)
 LATE = dt.datetime(2027, 11, 17, tzinfo=dt.UTC)
+#: Partitions that are kept by their number, or are too many.
+COUNTED = 100
 #: What is done by processes whose memory is looked at.
 HELD = ("refresh", "plan", "first")
 JARS = ("hudi-spark3.5-bundle_2.12-1.2.0.jar",)
@@ -191,7 +193,7 @@ def refresh(bench: Bench) -> dict[str, Any]:
 
 
 def plan(bench: Bench) -> dict[str, Any]:
-    """Planning over statistics that are up to date: nothing has expired, and everything has."""
+    """Planning over statistics that are up to date, by age and by number."""
     assert bench.written
     gather(bench.state)
     found: list[Plan] = []
@@ -205,9 +207,30 @@ def plan(bench: Bench) -> dict[str, Any]:
     none, everything = planned(SOON), planned(LATE)
     figures: dict[str, Any] = by_turns({"nothing expired": none}, bench.rounds)
     figures |= by_turns({"all expired": everything}, bench.rounds)
+    figures |= by_turns(
+        {
+            f"all but {kept:,} too many": counted(bench.root, kept)
+            for kept in (COUNTED, bench.partitions - COUNTED)
+        },
+        bench.rounds,
+    )
+    lw.open_table(bench.root).ttl.drop("/")
     # A small table has no more partitions than a run drops.
     left = found[0].skipped[-1].reason if found[0].skipped else ""
     return {**figures, "items": len(found[0].items), "left": left}
+
+
+def counted(root: Path, kept: int) -> Step:
+    """Plan by a policy of the table that keeps so many partitions."""
+    table = lw.open_table(root)
+
+    def prepare() -> None:
+        table.ttl.add("/", "KEEP_BY_COUNT", kept)
+
+    def run() -> None:
+        table.ttl.preview(SOON)
+
+    return Step(prepare, run, lambda: None)
 
 
 def planned_at(root: Path, now: dt.datetime) -> Plan:
