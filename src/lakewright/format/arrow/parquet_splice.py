@@ -331,18 +331,17 @@ def _copy_of_file(
         sink.fileno()  # others may keep what they are given, and it is overwritten here
     except (OSError, AttributeError):
         return 0
-    done = 0
-    with memoryview(room) as view:
-        while done < size:
-            try:
-                found = os.preadv(descriptor, [view[: size - done]], start + done)
-            except OSError:
-                # The descriptor may be no plain file; whatever is left is read and written.
-                break
-            if not found:
-                break
-            sink.write(view[:found])
-            done += found
+    view, done = memoryview(room), 0
+    while done < size:
+        try:
+            found = os.preadv(descriptor, [view[: size - done]], start + done)
+        except OSError:
+            # The descriptor may be no plain file; whatever is left is read and written.
+            break
+        if not found:
+            break
+        sink.write(view[:found])
+        done += found
     return done
 
 
