@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 #: After so many bytes more a sync is begun, unless one is under way.
 STEP = 32 << 20
-#: The most bytes of one write. For larger ones the kernel takes large stretches of memory, which
-#: nobody used for long; a virtual machine asks its host for them, and is up to four times as slow.
+#: The most bytes of one write. Writes of 4 MiB and more took up to four times as long on a virtual
+#: machine (ext4 of Linux 6.18), all of it in the kernel's copying into its own memory.
 _PIECE = 1 << 20
 
 
