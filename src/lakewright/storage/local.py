@@ -65,7 +65,8 @@ from lakewright.storage.streams import walk_tree
 
 _DISK_TROUBLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
 
-_BUFFER = 1 << 20
+#: Small, so that large pieces pass it by: what it takes in is copied once more.
+_BUFFER = 1 << 18
 _WALK_THREADS = min(4, os.cpu_count() or 1)
 _WALK_BATCH = 64
 

@@ -80,3 +80,13 @@ def test_what_a_sync_meets_fails_the_file(
     with pytest.raises(Unavailable, match="no space left"):
         fill(tmp_path, pieces)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
+
+
+@pytest.mark.parametrize("size", [(1 << 18) + 1, 1 << 20, (3 << 20) + 5])
+def test_large_pieces_are_written_whole(tmp_path: Path, syncs: list[int], size: int) -> None:
+    wanted = os.urandom(size)
+    with open_storage(tmp_path).writer("made") as sink:
+        sink.write(b"before")
+        assert sink.write(wanted) == size
+        assert sink.tell() == size + 6
+    assert (tmp_path / "made").read_bytes() == b"before" + wanted

@@ -7,7 +7,6 @@ together, the keys alone are read.
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import IO, NamedTuple
 
@@ -158,10 +157,9 @@ class _Copy:
     def __call__(self, sink: IO[bytes], name: str) -> int:
         has_name = FILE_NAME in self._footers[0].schema.names
         replaced = OneValue(FILE_NAME, name) if has_name else None
-        # Row groups are copied within the kernel, while filters are put together here.
-        with ThreadPoolExecutor(1, thread_name_prefix="footer") as pool:
-            values = pool.submit(self._values, keyed=has_name)
-            return splice(sink, self._sources, replaced, values.result)
+        # Filters are put together last, while the disk takes in what was copied: in a thread
+        # beside the copying they held it up.
+        return splice(sink, self._sources, replaced, partial(self._values, keyed=has_name))
 
     def _values(self, *, keyed: bool) -> Mapping[str, bytes]:
         shared = {key: value.encode() for key, value in _shared(self._footers)}

@@ -1,14 +1,19 @@
 """A parquet file put together from column chunks, of which some need no encoding.
 
-Arrow encodes most columns of a row group, in memory. Two kinds cost next to nothing: a column
-that holds the same texts as another one gets a copy of its pages, and a column of one text in
-all rows gets a few bytes. In a Hudi table these are the record key beside the column that it is
-made of, and the columns that hold a partition, a file name or a commit time.
+Arrow encodes most columns of a row group. Two kinds cost next to nothing: a column that holds
+the same texts as another one gets a copy of its pages, and a column of one text in all rows gets
+a few bytes. In a Hudi table these are the record key beside the column that it is made of, and
+the columns that hold a partition, a file name or a commit time.
+
+A small row group is encoded in memory, all of it at once, since each call of Arrow's costs time
+too. Of a large one the pages go to the file as they are made, but for those that are copied:
+memory that nobody used before costs more than the calls.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, TypeAlias
+from itertools import groupby
+from typing import IO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +33,7 @@ from lakewright.format.arrow.parquet_footer import (
 )
 from lakewright.format.arrow.parquet_nan import columns_with_nan, leaf_count, without_bounds
 from lakewright.format.arrow.parquet_one_value import one_value_chunk
+from lakewright.format.arrow.parquet_pages import PageStream
 from lakewright.format.arrow.thrift_compact import (
     BINARY,
     I16,
@@ -46,8 +52,15 @@ from lakewright.format.arrow.thrift_compact import (
     value_at,
 )
 
-#: Makes a parquet file of some rows, in one row group.
-Encode: TypeAlias = Callable[[pa.Table], pa.Buffer]
+#: Bytes of rows, counted in memory, from which on pages go to the file as they are made.
+_LARGE = 16 << 20
+
+
+class Encoding(NamedTuple):
+    """Two ways to make a parquet file of some rows, in one row group."""
+
+    whole: Callable[[pa.Table], pa.Buffer]
+    stream: Callable[[pa.Table, PageStream], None]
 
 
 def description(file: pa.Buffer) -> Fields:
@@ -55,17 +68,18 @@ def description(file: pa.Buffer) -> Fields:
     return split(_footer(file))
 
 
-def _described(file: pa.Buffer) -> Iterator[tuple[Fields, Fields]]:
+def _described(file: pa.Buffer, unbounded: Collection[int]) -> Iterator[tuple[Fields, Fields]]:
     """Stream the descriptions of the column chunks of a file that has one row group.
 
-    They are gone through once: a write has many files, and this is Python.
+    They are gone through once: a write has many files, and this is Python. Those of the columns
+    ``unbounded`` tell no bounds.
     """
     data = _footer(file)
     _, _, group = list_head(data, value_at(data, 0, FileField.GROUPS))
     count, _, at = list_head(data, value_at(data, group, GroupField.COLUMNS))
-    for _ in range(count):
+    for number in range(count):
         chunk, column, at = split_at(data, at, ChunkField.META)
-        yield chunk, column
+        yield chunk, without_bounds(column) if number in unbounded else column
 
 
 def _footer(file: pa.Buffer) -> bytes:
@@ -105,13 +119,13 @@ class Assembly:
         sink: IO[bytes],
         schema: pa.Schema,
         empty: Fields,
-        encode: Encode,
+        encoding: Encoding,
         texts: Sequence[str] = (),
     ) -> None:
         self._sink = sink
         self._schema = schema
         self._empty = empty
-        self._encode = encode
+        self._encoding = encoding
         self._texts = [name for name in texts if pa.types.is_string(schema.field(name).type)]
         self._groups: list[bytes] = []
         self._same: set[tuple[str, str]] | None = None
@@ -123,12 +137,10 @@ class Assembly:
         """Write rows, of which there are some, as one row group."""
         start, sums = self._at, dict.fromkeys(SUMMED.values(), 0)
         chunks = []
-        for made in self._chunks(rows):
-            chunk, column = made.at(self._at)
+        for chunk, column in self._chunks(rows):
             for number, summed in SUMMED.items():
                 sums[summed] += unpacked(column[number][1])
             chunks.append(join(chunk))
-            self._write(made.pages)
         group: Fields = {
             GroupField.COLUMNS: (LIST, join_list(STRUCT, chunks)),
             GroupField.ROWS: (I64, packed(rows.num_rows)),
@@ -152,8 +164,11 @@ class Assembly:
         """Return the pairs of columns that hold the same texts in all rows so far."""
         return frozenset(self._same or ())
 
-    def _chunks(self, rows: pa.Table) -> Iterator[_Chunk]:
-        """Stream the chunks of a row group in the order of its columns."""
+    def _chunks(self, rows: pa.Table) -> Iterator[tuple[Fields, Fields]]:
+        """Write the chunks of a row group in the order of its columns; stream their descriptions.
+
+        These say where the pages lie.
+        """
         twins = self._twins(rows)
         self._same = set(twins.items()) & (set(twins.items()) if self._same is None else self._same)
         ones = {
@@ -161,14 +176,22 @@ class Assembly:
             for field, column in zip(self._schema, rows.columns, strict=True)
             if field.name not in self._texts and (value := one_text(column)) is not None
         }
-        encoded = self._encoded(rows.drop_columns([*twins, *ones]))
-        for field in self._schema:
-            if field.name in twins:
-                yield encoded[twins[field.name]][0].named(field.name)
-            elif field.name in ones:
-                yield _one_value(field, ones[field.name], rows.num_rows)
-            else:
-                yield from encoded[field.name]
+        plain = rows.drop_columns([*twins, *ones])
+        held = plain.column_names if plain.nbytes < _LARGE else sorted({*twins.values()})
+        encoded = self._encoded(plain.select(held))
+        passed = frozenset(plain.column_names) - frozenset(held)
+        for passes, fields in groupby(self._schema, lambda field: field.name in passed):
+            if passes:
+                yield from self._streamed(plain.select([field.name for field in fields]))
+                continue
+            for field in fields:
+                if field.name in twins:
+                    yield self._put(encoded[twins[field.name]][0].named(field.name))
+                elif field.name in ones:
+                    yield self._put(_one_value(field, ones[field.name], rows.num_rows))
+                else:
+                    for made in encoded[field.name]:
+                        yield self._put(made)
 
     def _twins(self, rows: pa.Table) -> dict[str, str]:
         """Return the columns that hold the same texts as one that is encoded, and which one.
@@ -193,18 +216,33 @@ class Assembly:
         """Return the chunks that Arrow makes of columns, by the names of the columns."""
         if not rows.num_columns:
             return {}
-        file = self._encode(rows)
-        nans = columns_with_nan(rows)
+        file = self._encoding.whole(rows)
         made = []
-        for number, (chunk, column) in enumerate(_described(file)):
-            kept = without_bounds(column) if number in nans else column
-            start, size = extent(kept)
-            made.append(_Chunk(chunk, kept, file.slice(start, size)))
+        for chunk, column in _described(file, columns_with_nan(rows)):
+            start, size = extent(column)
+            made.append(_Chunk(chunk, column, file.slice(start, size)))
         found: dict[str, list[_Chunk]] = {}
         for field in rows.schema:
             count = leaf_count(field.type)
             found[field.name], made = made[:count], made[count:]
         return found
+
+    def _streamed(self, rows: pa.Table) -> Iterator[tuple[Fields, Fields]]:
+        """Let Arrow write columns to the file; stream the descriptions of their chunks."""
+        stream = PageStream(self._sink)
+        self._encoding.stream(rows, stream)
+        footer = stream.footer()
+        moved = self._at - len(MAGIC)
+        self._at += stream.passed
+        for chunk, column in _described(footer, columns_with_nan(rows)):
+            move(chunk, column, moved)
+            yield chunk, column
+
+    def _put(self, made: _Chunk) -> tuple[Fields, Fields]:
+        """Write a chunk; return its description."""
+        placed = made.at(self._at)
+        self._write(made.pages)
+        return placed
 
     def _write(self, data: bytes | pa.Buffer) -> None:
         self._sink.write(data)

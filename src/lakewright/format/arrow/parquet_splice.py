@@ -48,7 +48,8 @@ from lakewright.model.errors import Corrupt
 from lakewright.model.lazy import lazy
 
 _PIECE = 8 << 20
-_KERNEL_PIECE = 1 << 30
+#: What is read at a time from a file of this machine, and reused: it stays in the cache.
+_ROOM = 1 << 20
 _PAGE = 4096
 #: Column chunks of less than this are not worth the room that aligning them takes.
 _ALIGNED = 1 << 20
@@ -168,6 +169,7 @@ class _Splice:
     #: Row groups with their chunks apart: where indexes lie is known at the end alone.
     groups: list[tuple[Fields, list[Fields]]] = field(default_factory=list)
     indexes: list[_Indexes] = field(default_factory=list)
+    room: bytearray = field(default_factory=lambda: bytearray(_ROOM))
 
     def add(self, source: SpliceSource) -> None:
         file = source.fields
@@ -255,7 +257,7 @@ class _Splice:
         moved = self.at - run.start
         for chunk, meta in run.chunks:
             self._shift(chunk, meta, moved, opened)
-        copy_range(opened, run.start, run.end - run.start, self.sink, source.path)
+        copy_range(opened, run.start, run.end - run.start, self.sink, source.path, self.room)
         self.at += run.end - run.start
 
     def _shift(self, chunk: Fields, meta: Fields, moved: int, opened: IO[bytes]) -> None:
@@ -301,9 +303,11 @@ class _Run:
         self.end = start + size
 
 
-def copy_range(source: IO[bytes], start: int, size: int, sink: IO[bytes], path: str) -> None:
-    """Copy bytes of one file to the end of another; within the kernel where both are files."""
-    copied = _copy_in_kernel(source, start, size, sink)
+def copy_range(
+    source: IO[bytes], start: int, size: int, sink: IO[bytes], path: str, room: bytearray
+) -> None:
+    """Copy bytes of one file to the end of another; ``room`` is overwritten."""
+    copied = _copy_of_file(source, start, size, sink, room)
     source.seek(start + copied)
     left = size - copied
     while left > 0:
@@ -314,25 +318,30 @@ def copy_range(source: IO[bytes], start: int, size: int, sink: IO[bytes], path: 
         left -= len(piece)
 
 
-def _copy_in_kernel(source: IO[bytes], start: int, size: int, sink: IO[bytes]) -> int:
-    """Copy what can be copied without passing through here; return how many bytes that was."""
+def _copy_of_file(
+    source: IO[bytes], start: int, size: int, sink: IO[bytes], room: bytearray
+) -> int:
+    """Copy what can be copied between files of this machine; return how many bytes that was.
+
+    Not within the kernel: ``sendfile`` fills small pages one by one, which takes longer than to
+    read and to write a piece that stays in the processor's cache.
+    """
     try:
-        files = source.fileno(), sink.fileno()
+        descriptor = source.fileno()
+        sink.fileno()  # others may keep what they are given, and it is overwritten here
     except (OSError, AttributeError):
         return 0
-    sink.flush()
-    done = 0
+    view, done = memoryview(room), 0
     while done < size:
         try:
-            moved = os.sendfile(files[1], files[0], start + done, min(size - done, _KERNEL_PIECE))
+            found = os.preadv(descriptor, [view[: size - done]], start + done)
         except OSError:
             # The descriptor may be no plain file; whatever is left is read and written.
             break
-        if not moved:
+        if not found:
             break
-        done += moved
-    if done:
-        sink.seek(0, os.SEEK_END)
+        sink.write(view[:found])
+        done += found
     return done
 
 

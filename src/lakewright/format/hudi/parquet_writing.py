@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakewright.format.arrow.parquet_assembly import Assembly, description
+from lakewright.format.arrow.parquet_assembly import Assembly, Encoding, description
 from lakewright.format.arrow.parquet_nan import KNOWS_NAN, columns_with_nan
+from lakewright.format.arrow.parquet_pages import PageStream
 from lakewright.format.arrow.thrift_compact import Fields
 from lakewright.model.schema import COMMIT_SEQNO
 
@@ -35,9 +36,9 @@ class ParquetFile:
     """A parquet file in the making.
 
     ``keys`` are its columns of unique text; ``repeating`` names the columns that get a
-    dictionary, as ``repeating_columns`` finds them. The sink stays open. A row group is
-    encoded in memory before it is written. One of few rows waits for what follows: where nothing
-    does, Arrow makes the whole file, since putting it together costs more than it saves.
+    dictionary, as ``repeating_columns`` finds them. The sink stays open. A row group
+    of few rows waits for what follows: where nothing does, Arrow makes the whole file, since
+    putting it together costs more than it saves.
     """
 
     def __init__(
@@ -78,7 +79,8 @@ class ParquetFile:
         if self._file is None:
             keys = [name for name in self._schema.names if name in self._keys]
             empty = _empty(self._schema, self._keys, self._repeating)
-            self._file = Assembly(self._sink, self._schema, empty, self._encoded, keys)
+            encoding = Encoding(self._encoded, self._stream)
+            self._file = Assembly(self._sink, self._schema, empty, encoding, keys)
             if self._few is not None:
                 self._file.add(self._few)
                 self._few = None
@@ -86,6 +88,11 @@ class ParquetFile:
 
     def _encoded(self, rows: pa.Table, values: Mapping[str, str] | None = None) -> pa.Buffer:
         return _encoded(rows, self._keys, self._repeating, values)
+
+    def _stream(self, rows: pa.Table, sink: PageStream) -> None:
+        with _writer(sink, rows.schema, self._keys, self._repeating) as writer:
+            writer.write_table(rows, row_group_size=rows.num_rows)
+            sink.end_pages()
 
 
 def _encoded(
@@ -96,12 +103,21 @@ def _encoded(
 ) -> pa.Buffer:
     """Return a parquet file of these rows in one row group."""
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, rows.schema, **_settings(rows.schema, keys, repeating)) as writer:
+    with _writer(sink, rows.schema, keys, repeating) as writer:
         if rows.num_rows:
             writer.write_table(rows, row_group_size=rows.num_rows)
         if values is not None:
             writer.add_key_value_metadata(values)
     return sink.getvalue()
+
+
+def _writer(
+    sink: pa.NativeFile | PageStream,
+    schema: pa.Schema,
+    keys: frozenset[str],
+    repeating: frozenset[str],
+) -> pq.ParquetWriter:
+    return pq.ParquetWriter(sink, schema, **_settings(schema, keys, repeating))
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakewright.format.arrow import parquet_assembly
 from lakewright.format.arrow.parquet_assembly import one_text
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.format.hudi import parquet_writing
@@ -22,11 +23,12 @@ from support.schemas import structs
 KEYS = ("key", "id")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def every_file_is_put_together() -> Iterator[None]:
-    """Few rows are left to Arrow: here they shall not be."""
+@pytest.fixture(scope="module", autouse=True, params=[1 << 60, 0], ids=["in-memory", "streamed"])
+def every_file_is_put_together(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Few rows are left to Arrow: here they shall not be, nor be taken for few or for many."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(parquet_writing, "_FEW", 0)
+        patched.setattr(parquet_assembly, "_LARGE", request.param)
         yield
 
 

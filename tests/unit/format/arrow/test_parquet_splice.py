@@ -1,6 +1,8 @@
 """Splicing parquet files: the same rows as the files had, read by more than one reader."""
 
 import io
+import os
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewright.format.arrow.parquet_nan import KNOWS_NAN
-from lakewright.format.arrow.parquet_splice import OneValue, SpliceSource, splice, why_apart
+from lakewright.format.arrow.parquet_splice import (
+    OneValue,
+    SpliceSource,
+    copy_range,
+    splice,
+    why_apart,
+)
 from lakewright.model.errors import Corrupt
 
 SCHEMA = pa.schema(
@@ -161,3 +169,37 @@ def test_damaged_footers_are_told() -> None:
         why_apart([source(data, footer[: len(footer) // 2])], NEW)
     with pytest.raises(Corrupt):
         splice(io.BytesIO(), [source(data[:40], footer)], NEW, dict)
+
+
+@pytest.mark.parametrize("room", [1, 7, 100, 1000])
+@pytest.mark.parametrize("kind", ["file", "arrow", "memory"])
+@pytest.mark.parametrize("to_file", [True, False], ids=["to-file", "to-memory"])
+def test_a_range_is_copied_piece_by_piece(
+    tmp_path: Path, room: int, kind: str, to_file: bool
+) -> None:
+    data = os.urandom(300)
+    (tmp_path / "source").write_bytes(data)
+    sink: Any = (tmp_path / "sink").open("w+b") if to_file else io.BytesIO()
+    with sink, opened(tmp_path / "source", kind) as source:
+        sink.write(b"before")
+        copy_range(source, 20, 250, sink, "source", bytearray(room))
+        sink.write(b"after")
+        sink.seek(0)
+        assert sink.read() == b"before" + data[20:270] + b"after"
+
+
+@pytest.mark.parametrize("kind", ["file", "arrow", "memory"])
+def test_a_range_past_the_end_is_told(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "source").write_bytes(bytes(100))
+    with (
+        opened(tmp_path / "source", kind) as source,
+        (tmp_path / "sink").open("wb") as sink,
+        pytest.raises(Corrupt, match="ends within a column"),
+    ):
+        copy_range(source, 20, 100, sink, "source", bytearray(64))
+
+
+def opened(path: Path, kind: str) -> Any:
+    if kind == "memory":
+        return io.BytesIO(path.read_bytes())
+    return path.open("rb") if kind == "file" else pa.OSFile(str(path), "r")
