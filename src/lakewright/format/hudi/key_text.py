@@ -18,7 +18,7 @@ EMPTY_PART = "__empty__"
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
-#: Between these, Java and Python write floats alike: the shortest digits without an exponent.
+#: Between these Java writes the shortest digits without an exponent, as Python does for doubles.
 _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
 #: The context of the calling thread may keep fewer digits than a decimal has.
 _EXACT = decimal.Context(prec=60)
@@ -35,7 +35,7 @@ def java_float(value: float) -> str:
     """Write a 32-bit float as Java's ``Float.toString`` does."""
     single = np.float32(value)
     if _PLAIN_FROM <= abs(single) < _PLAIN_BELOW:
-        return str(single)
+        return np.format_float_positional(single, trim="0")
     return _java_float(value, np.format_float_scientific(single), f"{single:.1e}")
 
 

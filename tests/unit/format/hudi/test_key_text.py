@@ -54,6 +54,10 @@ def test_doubles(value: float, text: str) -> None:
 def test_every_double_follows_javas_rules(value: float) -> None:
     text = java_double(value)
     assert float(text) == value
+    check_form(text, value)
+
+
+def check_form(text: str, value: float) -> None:
     mantissa, _, exponent = text.removeprefix("-").partition("E")
     whole, point, fraction = mantissa.partition(".")
     assert point
@@ -71,6 +75,7 @@ def test_every_double_follows_javas_rules(value: float) -> None:
 def test_every_float_reads_back(value: float) -> None:
     text = java_float(value)
     assert struct.pack("<f", float(text)) == struct.pack("<f", value)
+    check_form(text, value)
     assert len(text) <= len(java_double(value))
 
 
@@ -81,6 +86,11 @@ def test_every_float_reads_back(value: float) -> None:
         (3.4028234663852886e38, "3.4028235E38"),
         (16777216.0, "1.6777216E7"),
         (1.0, "1.0"),
+        (999999.0, "999999.0"),
+        (1000000.0, "1000000.0"),
+        (-1000001.0, "-1000001.0"),
+        (9999999.0, "9999999.0"),
+        (1234567.5, "1234567.5"),
         (math.inf, "Infinity"),
         (math.nan, "NaN"),
     ],
