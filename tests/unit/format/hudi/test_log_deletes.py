@@ -85,6 +85,18 @@ def test_every_wrapper(value: Any, kind: pa.DataType, branch: int) -> None:
     assert decoded(both).ordering == [(value, None)]
 
 
+def test_a_decimal_is_as_long_as_that_of_a_column_and_no_longer() -> None:
+    longest = Decimal(-(10**38) + 1)
+    value = wrap_ordering(longest, pa.decimal128(38, 0))
+    data = encode_deletes(["k"], [""], [[value]])
+    assert decoded(data).ordering == [(longest,)]
+    # The bytes of the value stand behind their number, which is written twice as large.
+    start = data.index(bytes([2 * 23]))
+    longer = data[:start] + bytes([2 * 24, 0x7F]) + data[start + 1 :]
+    with pytest.raises(Corrupt, match="a decimal of 24 bytes"):
+        decoded(longer)
+
+
 def test_local_dates_occur_in_arrays() -> None:
     # Branch 12, one item: LocalDateWrapper (branch 12 of the items) of day 3.
     data = b"\x02\x02\x02k\x02\x00\x18\x02\x02\x18\x06\x00\x00"

@@ -15,6 +15,8 @@ from lakewright.model.errors import Corrupt, Invalid, Unsupported
 Ordering: TypeAlias = tuple[object, ...] | None
 
 _DECIMAL_SCALE = 15
+#: What the longest takes: 38 digits, as many as a column holds, before the point and 15 after it.
+_DECIMAL_BYTES = 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +103,14 @@ def decode_deletes(data: bytes, path: str, offset: int) -> DeleteRecords:
             f"bytes follow the delete records in {path}.", path=path, offset=offset + source.tell()
         )
     records = cast("list[dict[str, Any]]", cast("dict[str, Any]", datum)["deleteRecordList"])
+    try:
+        ordering = [_ordering(r["orderingVal"]) for r in records]
+    except ValueError as cause:
+        raise Corrupt(f"bad delete block in {path}: {cause}.", path=path, offset=offset) from cause
     return DeleteRecords(
         pa.array([r["recordKey"] for r in records], pa.string()),
         pa.array([r["partitionPath"] for r in records], pa.string()),
-        [_ordering(r["orderingVal"]) for r in records],
+        ordering,
     )
 
 
@@ -127,6 +133,8 @@ def _unwrap(item: tuple[str, dict[str, Any]] | None) -> object:
     name, record = item
     value: object = record["value"]
     if name == "DecimalWrapper" and isinstance(value, bytes):
+        if len(value) > _DECIMAL_BYTES:
+            raise ValueError(f"a decimal of {len(value)} bytes orders records")
         unscaled = int.from_bytes(value, "big", signed=True)
         sign, digits = int(unscaled < 0), tuple(int(d) for d in str(abs(unscaled)))
         return Decimal((sign, digits, -_DECIMAL_SCALE))
