@@ -1,7 +1,7 @@
 """Fuzz the decoders: only our own errors may escape, in bounded time and memory.
 
     python tests/fuzz/run.py SECONDS [--seed N] [--runs N] [TARGET ...]
-    python tests/fuzz/run.py --replay FILE TARGET
+    python tests/fuzz/run.py 0 --replay FILE TARGET
 
 A target is an entry of ``TARGETS`` in a module ``targets_*.py`` beside this file: a function
 that takes bytes and either returns or raises a ``LakewrightError``. ``SEEDS`` of the same
