@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from support import quick_local
+
 HUDI = "hudi-spark3.5-bundle_2.12"
 NEWEST = "1.2.0"
 # Hundreds of jobs over a handful of rows each: to compile their plans never pays.
@@ -14,6 +16,13 @@ QUICK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
+    # A young generation of the usual size is full, and collected, several times a second.
+    "spark.driver.extraJavaOptions": "-Xmn1g",
+}
+# By default the filter of each file has room for 60,000 keys, which is most of the file.
+DEFAULTS = {
+    "hoodie.index.bloom.num_entries": "64",
+    "hoodie.bloom.index.filter.dynamic.max.entries": "256",
 }
 
 
@@ -51,6 +60,9 @@ def hudi_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     folder = tmp_path_factory.mktemp("spark")
+    defaults = "".join(f"{key}={value}\n" for key, value in DEFAULTS.items())
+    (folder / "hudi-defaults.conf").write_text(defaults)
+    os.environ["HUDI_CONF_DIR"] = str(folder)
     jar = Path(jars) / f"{HUDI}-{release()}.jar"
     builder = SparkSession.builder.master("local[2]").appName("lakewright-interop")
     for key, value in {
@@ -73,5 +85,6 @@ def hudi_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    quick_local.use(session)
     yield session
     session.stop()
