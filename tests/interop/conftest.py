@@ -16,9 +16,11 @@ QUICK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
-    # A young generation of the usual size is full, and collected, several times a second; and one
-    # class of Hudi starts two JVMs to learn how large objects are.
-    "spark.driver.extraJavaOptions": "-Xmn1g -Djol.skipHotspotSAAttach=true",
+    # A young generation of the usual size is full, and collected, several times a second; room for
+    # compiled code is short without the optimising compiler, and swept; and one class of Hudi
+    # starts two JVMs to learn how large objects are.
+    "spark.driver.extraJavaOptions": "-Xmn1g -XX:ReservedCodeCacheSize=256m "
+    "-Djol.skipHotspotSAAttach=true",
 }
 # By default the filter of each file has room for 60,000 keys, which is most of the file.
 DEFAULTS = {

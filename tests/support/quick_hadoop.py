@@ -23,14 +23,16 @@ def shorten_settings(jars: Path, folder: Path) -> None:
     """Write what is of use of Hadoop's default settings; the folder goes before its jars."""
     (jar,) = jars.glob("hadoop-client-api-*.jar")
     with zipfile.ZipFile(jar) as packed:
-        for name in ("core-default.xml", "mapred-default.xml", "yarn-default.xml"):
-            root = ElementTree.fromstring(packed.read(name))
+        for service in ("core", "mapred", "yarn"):
+            root = ElementTree.fromstring(packed.read(f"{service}-default.xml"))
             for setting in root.findall("property"):
                 if not setting.findtext("name", "").strip().startswith(SETTINGS):
                     root.remove(setting)
                 elif (words := setting.find("description")) is not None:
                     setting.remove(words)
-            (folder / name).write_bytes(ElementTree.tostring(root))
+            (folder / f"{service}-default.xml").write_bytes(ElementTree.tostring(root))
+            # It is not there, and all jars would be searched for it again and again.
+            (folder / f"{service}-site.xml").write_text("<configuration/>")
 
 
 def use_quick_files(session: Any) -> None:
