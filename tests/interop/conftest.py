@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from support import quick_hadoop
+
 HUDI = "hudi-spark3.5-bundle_2.12"
 NEWEST = "1.2.0"
 # Hundreds of jobs over a handful of rows each: to compile their plans never pays.
@@ -14,6 +16,16 @@ QUICK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
+    # A young generation of the usual size is full, and collected, several times a second; room for
+    # compiled code is short without the optimising compiler, and swept; and one class of Hudi
+    # starts two JVMs to learn how large objects are.
+    "spark.driver.extraJavaOptions": "-Xmn1g -XX:ReservedCodeCacheSize=256m "
+    "-Djol.skipHotspotSAAttach=true",
+}
+# By default the filter of each file has room for 60,000 keys, which is most of the file.
+DEFAULTS = {
+    "hoodie.index.bloom.num_entries": "64",
+    "hoodie.bloom.index.filter.dynamic.max.entries": "256",
 }
 
 
@@ -48,14 +60,20 @@ def hudi_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     jars = os.environ.get("LAKEWRIGHT_JARS")
     if jars is None:
         pytest.skip("no Hudi jar; run ./dev interop")
+    import pyspark
     from pyspark.sql import SparkSession
 
     folder = tmp_path_factory.mktemp("spark")
+    defaults = "".join(f"{key}={value}\n" for key, value in DEFAULTS.items())
+    (folder / "hudi-defaults.conf").write_text(defaults)
+    os.environ["HUDI_CONF_DIR"] = str(folder)
+    quick_hadoop.shorten_settings(Path(pyspark.__file__).parent / "jars", folder)
     jar = Path(jars) / f"{HUDI}-{release()}.jar"
     builder = SparkSession.builder.master("local[2]").appName("lakewright-interop")
     for key, value in {
         **QUICK,
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraClassPath": str(folder),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
         "spark.jars": str(jar),
@@ -73,5 +91,6 @@ def hudi_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    quick_hadoop.use_quick_files(session)
     yield session
     session.stop()

@@ -25,7 +25,7 @@ from lakewright.model.bucket_rules.rules import BucketRule
 from lakewright.storage.open import open_storage
 from lakewright.table.state import open_state
 from support.faulty_storage import WRITING, Crash, Fault, FaultyStorage
-from support.hudi_writer import PLAIN
+from support.hudi_writer import PLAIN, frame_of
 from support.rescaling import check_law, live_groups
 
 pytestmark = pytest.mark.interop
@@ -102,7 +102,8 @@ class Both:
         self._hold(given)
 
     def theirs(self, *given: Row, mode: str = "append", **more: str) -> None:
-        frame = self.spark.createDataFrame(list(given), SCHEMA).coalesce(1)
+        columns = dict(zip(("id", "dt", "n"), zip(*given, strict=True), strict=True))
+        frame = frame_of(self.spark, pa.table(columns))
         frame.write.format("hudi").options(**self.options(**more)).mode(mode).save(self.path)
         self._hold(given)
 

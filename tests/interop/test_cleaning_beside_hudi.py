@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import hudi
+import pyarrow as pa
 import pytest
 
 import lakewright as lw
@@ -16,7 +17,7 @@ from lakewright.model.instant import Action
 from lakewright.storage.open import open_storage
 from lakewright.table.state import open_state
 from lakewright.timeline.view import TimelineView
-from support.hudi_writer import PLAIN
+from support.hudi_writer import PLAIN, frame_of
 from support.servicing import servicing
 
 pytestmark = pytest.mark.interop
@@ -136,8 +137,8 @@ def upsert(spark: Any, table: Table, n: int, *ids: str, **more: str) -> None:
         **index_options(table),
         **{key.replace("__", "."): value for key, value in more.items()},
     }
-    values = [(id, id[0], n) for id in ids]
-    frame = spark.createDataFrame(values, "id string, p string, n bigint").coalesce(1)
+    values = pa.table({"id": ids, "p": [id[0] for id in ids], "n": [n] * len(ids)})
+    frame = frame_of(spark, values)
     frame.write.format("hudi").options(**options).mode("append").save(table.path)
 
 

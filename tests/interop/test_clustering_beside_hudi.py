@@ -30,6 +30,11 @@ KEYS = ",".join(
 SCHEMA = "id string, p string, n bigint, tags array<string>, at struct<x: int, y: string>"
 KINDS = [(9, "COPY_ON_WRITE"), (9, "MERGE_ON_READ"), (6, "COPY_ON_WRITE")]
 BY_N = {"hoodie__clustering__plan__strategy__sort__columns": "n"}
+# As large as Hudi makes them unless told otherwise: here they are read, and put together.
+FILTERS = {
+    "hoodie.index.bloom.num_entries": "60000",
+    "hoodie.bloom.index.filter.dynamic.max.entries": "100000",
+}
 COPY = {"lakewright__clustering__copied-row-group-bytes": "0"}
 
 
@@ -120,6 +125,7 @@ def write_by_hudi(
         "hoodie.datasource.write.precombine.field": "n",
         "hoodie.datasource.write.hive_style_partitioning": "true",
         "hoodie.write.table.version": str(int(config.version)),
+        **FILTERS,
         **{key.replace("__", "."): value for key, value in more.items()},
     }
     frame = spark.createDataFrame(list(values), SCHEMA).coalesce(1)

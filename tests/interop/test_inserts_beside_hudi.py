@@ -67,12 +67,13 @@ class Twins:
 
     def agree(self, what: str, most: int | None = None) -> None:
         """Both tables hold the same rows, whoever reads them; one key up to ``most`` times."""
-        expected = counted(hudi_writer.read(self.spark, self.theirs.path), self.columns)
+        rows = hudi_writer.read(self.spark, self.theirs.path)
+        expected = counted(rows, self.columns)
+        found = hudi_writer.read(self.spark, self.ours.path)
+        same(counted(found, self.columns), expected, f"{what}: our table, read by Hudi")
         for table, whose in ((self.ours, "our table"), (self.theirs, "Hudi's table")):
-            rows = table.scan(meta=True).to_arrow().to_pylist()
-            same(counted(rows, self.columns), expected, f"{what}: {whose}, read by us")
-            rows = hudi_writer.read(self.spark, table.path)
-            same(counted(rows, self.columns), expected, f"{what}: {whose}, read by Hudi")
+            found = table.scan(meta=True).to_arrow().to_pylist()
+            same(counted(found, self.columns), expected, f"{what}: {whose}, read by us")
         if most is not None:
             keys = [row["_hoodie_record_key"] for row in rows]
             assert max(keys.count(key) for key in keys) == most, what

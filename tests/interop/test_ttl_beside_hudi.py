@@ -14,7 +14,7 @@ import pytest
 
 import lakewright as lw
 from lakewright.api.table import Table
-from support.hudi_writer import PLAIN
+from support.hudi_writer import PLAIN, frame_of
 
 pytestmark = pytest.mark.interop
 
@@ -62,8 +62,9 @@ class Both:
             "hoodie.datasource.write.hive_style_partitioning": "true",
             "hoodie.write.table.version": str(self.version),
         }
-        given = [(key, day, n) for key, (day, n) in rows.items()]
-        frame = self.spark.createDataFrame(given, SCHEMA).coalesce(1)
+        days, numbers = zip(*rows.values(), strict=True)
+        given = pa.table({"id": list(rows), "dt": days, "n": numbers})
+        frame = frame_of(self.spark, given)
         frame.write.format("hudi").options(**options).mode("append").save(self.path)
         self.held.update(rows)
 

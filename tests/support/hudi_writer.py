@@ -1,10 +1,12 @@
 """Real Hudi's writer, told everything that keeps it to the table as it was made."""
 
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from support.model_table import Kind, Values
 
@@ -36,15 +38,6 @@ LOCKED = {
     "hoodie.write.lock.num_retries": "50",
     "hoodie.write.lock.wait_time_ms_between_retry": "100",
 }
-_DDL = {
-    pa.string(): "string",
-    pa.int64(): "bigint",
-    pa.int32(): "int",
-    pa.date32(): "date",
-    pa.float64(): "double",
-    pa.bool_(): "boolean",
-    pa.decimal128(9, 2): "decimal(9,2)",
-}
 
 
 def options_of(kind: Kind) -> dict[str, str]:
@@ -72,10 +65,15 @@ def options_of(kind: Kind) -> dict[str, str]:
     return found
 
 
-def frame_of(spark: Any, kind: Kind, rows: Sequence[Values]) -> Any:
-    schema = ", ".join(f"`{field.name}` {_DDL[field.type]}" for field in kind.schema)
-    values = [tuple(row.get(name) for name in kind.schema.names) for row in rows]
-    return spark.createDataFrame(values, schema).coalesce(1)
+def frame_of(spark: Any, rows: pa.Table) -> Any:
+    """The rows in one partition, by way of a file: given values, Spark starts Python for them."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    folder = Path(spark.conf.get("spark.local.dir"))
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{uuid.uuid4().hex}.parquet"
+    pq.write_table(rows, path)
+    return spark.read.schema(from_arrow_schema(rows.schema)).parquet(str(path)).coalesce(1)
 
 
 def write(
@@ -86,7 +84,8 @@ def write(
     operation: str = "upsert",
     more: Mapping[str, str] | None = None,
 ) -> None:
-    writer = frame_of(spark, kind, rows).write.format("hudi").options(**options_of(kind))
+    values = pa.Table.from_pylist(list(rows), schema=kind.schema)
+    writer = frame_of(spark, values).write.format("hudi").options(**options_of(kind))
     writer = writer.options(**(more or {})).option("hoodie.datasource.write.operation", operation)
     writer.mode("append").save(str(path))
 
