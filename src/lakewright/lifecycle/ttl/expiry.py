@@ -105,9 +105,11 @@ class Restored:
 _NOTHING = Restored()
 
 
-@dataclass(frozen=True, slots=True)
-class _Rank:
-    """A partition among those below its parent, with its place in the list of verdicts."""
+class _Rank(NamedTuple):
+    """A partition among those below its parent, with its place in the list of verdicts.
+
+    They sort by their values, those of one value by their paths.
+    """
 
     order: tuple[Key, ...]
     path: str
@@ -334,7 +336,7 @@ class _Judge:
 
     def _ranked(self, bound: BoundPolicy, family: list[_Rank]) -> list[tuple[int, Verdict]]:
         """Judge the partitions below one parent: the largest are kept as far as the value goes."""
-        family.sort(key=lambda rank: (rank.order, rank.path))
+        family.sort()
         spec = self._levels.spec_of(family[0].path)
         levels = spec.levels[: bound.parent] if spec is not None else ()
         parent = f"below {PartitionSpec(levels)}" if levels else "of the table"

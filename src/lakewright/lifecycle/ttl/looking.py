@@ -17,6 +17,7 @@ from lakewright.lifecycle.ttl.options import DAYS, check_used, requested_policie
 from lakewright.lifecycle.ttl.partition_stat import PartitionStats
 from lakewright.lifecycle.ttl.policies import levels_of, table_policies
 from lakewright.lifecycle.ttl.statistics import gather
+from lakewright.lifecycle.ttl.uncollected import uncollected
 from lakewright.model.errors import Invalid, NotFound
 from lakewright.model.ttl import PolicyKind, TtlPolicy
 from lakewright.table.state import TableState
@@ -47,7 +48,8 @@ class Look:
         gone = [verdict for verdict in self.verdicts if verdict.expired]
         order = self.governing.levels.order
         ranked = [verdict for verdict in gone if verdict.expires_at is None]
-        ranked.sort(key=lambda verdict: order(verdict.partition))
+        with uncollected():
+            ranked.sort(key=lambda verdict: order(verdict.partition))
         timed = [verdict for verdict in gone if verdict.expires_at is not None]
         timed.sort(key=attrgetter("partition"))
         timed.sort(key=attrgetter("expires_at"))
