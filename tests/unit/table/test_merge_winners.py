@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.table.merge.ordering import comparable, exceeds, ranks
-from lakewright.table.merge.winners import BaseContest, BlockEntries, Ordering, resolve
+from lakewright.table.merge.winners import BaseContest, BlockEntries, resolve
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def test_the_base_file_keeps_what_no_log_record_beats(drawn, base) -> None:
     answers = [
         contest.kept_by_key(
             pa.array([k for k, _ in part], pa.string()),
-            values(*(v for _, v in part)),
+            (pa.array([v for _, v in part], pa.int64()),),
         )
         for part in (base[:half], base[half:])
     ]
@@ -132,11 +132,6 @@ def test_the_base_file_keeps_what_no_log_record_beats(drawn, base) -> None:
     names = contest.winners.keys.to_pylist()
     survivors = {n for n, alive in zip(names, contest.survivors(), strict=True) if alive}
     assert survivors == {k for k, r in winners.items() if not r.deletes and k not in lost}
-
-
-def values(*numbers: int) -> Ordering:
-    column = pa.array(numbers, pa.int64())
-    return lambda places: (column.take(places),)
 
 
 def test_positions_stand_for_keys() -> None:
@@ -151,8 +146,8 @@ def test_positions_stand_for_keys() -> None:
         ),
     ]
     contest = BaseContest.begin(resolve(blocks, event_time=True))
-    first = contest.kept_by_position(0, 5, values(9, 9, 9, 9, 9))
-    second = contest.kept_by_position(5, 5, values(1, 1, 1, 1, 1))
+    first = contest.kept_by_position(0, 5, (pa.array([9, 9, 9, 9, 9]),))
+    second = contest.kept_by_position(5, 5, (pa.array([1, 1, 1, 1, 1]),))
     assert first.tolist() == [True, True, True, True, False]  # the base wins at row 1
     assert second.tolist() == [True, False, True, True, True]  # ordering 0 does not beat 1 at 9
     assert contest.survivors().tolist() == [False, False, True, False]

@@ -191,7 +191,7 @@ def supports(
 
 
 class _Judge:
-    """One round: policies bound to the table, and the values that were typed already."""
+    """One round: policies bound to the table, and what was told of instants already."""
 
     def __init__(
         self,

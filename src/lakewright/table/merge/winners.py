@@ -10,9 +10,8 @@ afterwards. The rules are those of Hudi's own merging, record after record:
   under the same rule.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +22,6 @@ from lakewright.table.merge import ordering as order
 
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
-#: Tells the ordering values of the base rows at some places, of which the logs name few.
-Ordering: TypeAlias = Callable[[pa.Array], order.Columns]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +174,7 @@ class BaseContest:
         """Start before the first row of the base file."""
         return cls(winners, np.zeros(len(winners), bool), np.zeros(len(winners), bool))
 
-    def kept_by_key(self, keys: pa.Array, ordering: Ordering) -> Flags:
+    def kept_by_key(self, keys: pa.Array, ordering: order.Columns) -> Flags:
         """Say which of the next base rows stay, given their keys and ordering values."""
         found = pc.index_in(keys, value_set=self.winners.keys)
         rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
@@ -190,7 +187,7 @@ class BaseContest:
         return kept
 
     def kept_by_position(
-        self, start: int, count: int, ordering: Ordering, among: Flags | None = None
+        self, start: int, count: int, ordering: order.Columns, among: Flags | None = None
     ) -> Flags:
         """Say which of the base rows ``start`` to ``start + count`` stay; keys are positions.
 
@@ -215,11 +212,11 @@ class BaseContest:
             return rows, which
         return rows[first], which[first]
 
-    def _base_beats(self, rows: Places, which: Places, ordering: Ordering) -> Flags:
-        base = ordering(pa.array(rows)) if self.winners.ordering else ()
-        if not base:
+    def _base_beats(self, rows: Places, which: Places, ordering: order.Columns) -> Flags:
+        if not self.winners.ordering or not ordering:
             return np.zeros(len(rows), dtype=bool)
-        met = pa.array(which)
+        taken, met = pa.array(rows), pa.array(which)
+        base = tuple(column.take(taken) for column in ordering)
         logs = tuple(column.take(met) for column in self.winners.ordering)
         beats = order.exceeds(base, logs) & ~self.winners.hard[which]
         self.lost[which[beats]] = True

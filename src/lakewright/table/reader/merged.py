@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -78,7 +77,7 @@ class Meeting:
         columns = self.columns()
         if not columns:
             count = self.base.reader.row_group_rows(group)
-            return self.contest.kept_by_position(start, count, lambda _: ())
+            return self.contest.kept_by_position(start, count, ())
         parts = []
         for batch in self.base.batches(columns, [group], KEY_ROWS):
             parts.append(self.of(batch, start))
@@ -107,7 +106,7 @@ class Meeting:
         return kept
 
     def _met(self, batch: pa.RecordBatch, start: int, among: Flags | None = None) -> Flags:
-        values = partial(self.source.ordering, batch)
+        values = self.source.ordering(batch)
         if self.by_position:
             return self.contest.kept_by_position(start, batch.num_rows, values, among)
         keys = record_keys(batch, self.source.config, self.base.reader.path)

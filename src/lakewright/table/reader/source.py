@@ -95,18 +95,13 @@ class SliceSource:
             return ()
         return tuple(to_arrow_type(_type_at(self.schema, f)) for f in self.policy.ordering)
 
-    def ordering(self, rows: Rows, places: pa.Array | None = None) -> order.Columns:
-        """Return the ordering values of rows (a table or batch) as comparable columns.
-
-        Those of the rows at ``places`` alone, where some are given.
-        """
+    def ordering(self, rows: Rows) -> order.Columns:
+        """Return the ordering values of rows (a table or batch) as comparable columns."""
         columns = []
         for name, kind in zip(self.policy.ordering, self.ordering_types, strict=False):
             column = field_values(rows, name)
             if column is None:
                 column = pa.nulls(rows.num_rows, kind)
-            if places is not None:
-                column = column.take(places)
             columns.append(order.comparable(column.cast(kind)))
         return tuple(columns)
 
