@@ -5,7 +5,8 @@ import shutil
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from io import StringIO
 from operator import itemgetter
 from pathlib import Path
@@ -312,6 +313,99 @@ def test_columns_may_have_the_names_that_plans_use(
     scan = table.scan(where=lw.col(name) < 9)
     frame = to_spark(with_options(scan.plan(), merging=merging), spark)
     assert sorted(map(tuple, frame.collect())) == [("a", -7), ("b", 8)]
+
+
+#: A column of every type that holds no others.
+KINDS = {
+    "id": pa.string(),
+    "own": pa.string(),
+    "few": pa.string(),
+    "raw": pa.binary(),
+    "yes": pa.bool_(),
+    "i": pa.int32(),
+    "l": pa.int64(),
+    "f": pa.float32(),
+    "d": pa.float64(),
+    "dec": pa.decimal128(30, 5),
+    "day": pa.date32(),
+    "at": pa.timestamp("us", "UTC"),
+    "local": pa.timestamp("us"),
+    "milli": pa.timestamp("ms", "UTC"),
+}
+
+
+def one_row(number: int) -> dict[str, Any]:
+    moment = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number, microseconds=1000)
+    values = {
+        "own": f"other {number}",
+        "few": ["red", "green", "", "\u6c34"][number % 4],
+        "raw": bytes([number % 256]),
+        "yes": number % 2 == 0,
+        "i": number,
+        "l": number << 40,
+        "f": number / 2,
+        "d": number / 3,
+        "dec": Decimal(number) / 4,
+        "day": moment.date(),
+        "at": moment,
+        "local": moment.replace(tzinfo=None),
+        "milli": moment,
+    }
+    held = {
+        name: None if (number + at) % 11 == 0 else v for at, (name, v) in enumerate(values.items())
+    }
+    return {"id": f"k{number}", **held}
+
+
+@pytest.mark.parametrize("merging", ["workers", "overlay"])
+def test_rows_of_every_plain_type(spark: Any, tmp_path: Path, merging: str) -> None:
+    schema = pa.schema(list(KINDS.items()))
+    rows = pa.Table.from_pylist([one_row(number) for number in range(3_000)], schema)
+    table = lw.create_table(tmp_path / "t", schema=schema, key="id", type="MERGE_ON_READ")
+    table.bulk_insert(rows)
+    table.upsert(pa.Table.from_pylist([one_row(n) | {"i": -n} for n in range(0, 3_000, 7)], schema))
+    table.upsert(pa.Table.from_pylist([{"id": "late", "few": "red"}], schema))
+    wanted = sorted(table.scan().to_arrow().to_pylist(), key=itemgetter("id"))
+    frame = to_spark(with_options(table.scan().plan(), merging=merging), spark)
+    assert frame.columns == list(KINDS)
+    asked = frame.toDF(*(f"c{number}" for number in range(len(KINDS))))
+    found = sorted(asked.collect(), key=lambda row: row[0])
+    assert [_in_utc(tuple(row)) for row in found] == [_in_utc(tuple(r.values())) for r in wanted]
+    assert asked.where("c2 = 'red' and c5 < 0").count() == sum(
+        row["few"] == "red" and (row["i"] or 0) < 0 for row in wanted
+    )
+
+
+def _in_utc(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Make moments comparable: Spark hands out those of a zone without it, in the machine's."""
+    return tuple(
+        v.astimezone(UTC) if isinstance(v, datetime) and at in (11, 13) else v
+        for at, v in enumerate(row)
+    )
+
+
+def test_spark_knows_how_large_merged_rows_are(spark: Any, tmp_path: Path) -> None:
+    """Else it would take any table for small, and collect its rows in the driver for a join."""
+    rows = pa.table(
+        {"id": [f"k{n}" for n in range(2_000)], "s": [f"{n}" * 50 for n in range(2_000)]}
+    )
+    table = lw.create_table(tmp_path / "t", schema=rows.schema, key="id", type="MERGE_ON_READ")
+    table.bulk_insert(rows)
+    table.upsert(rows.slice(0, 10))
+    plan = with_options(table.scan().plan(), merging="workers")
+    frame = to_spark(plan, spark)
+    assert plan.size // 2 < expected_bytes(frame) < plan.size * 2
+    assert frame.count() == 2_000
+    large = replace(plan, tasks=[_of_size(task, 1 << 40) for task in plan.tasks])
+    assert expected_bytes(to_spark(large, spark)) > 1 << 39
+
+
+def expected_bytes(frame: Any) -> int:
+    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+
+def _of_size(task: Any, size: int) -> Any:
+    return replace(task, slice=replace(task.slice, base=replace(task.slice.base, size=size)))
 
 
 def test_an_empty_table_is_an_empty_frame(hudi_table: Table, spark: Any) -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewright.actions.scan import ScanRequest, plan_scan
+import lakewright as lw
+from lakewright.actions.scan import ScanRequest, plan_scan, run_task
 from lakewright.engine.local.scan import scan_batches
 from lakewright.format.hudi.avro_schema import parse_avro_schema
 from lakewright.format.hudi.log.write import rollback_block
@@ -249,3 +250,33 @@ def test_only_an_incremental_reading_has_instants(slice_and_reader) -> None:
             reader.reading_mode(mode, instants)
     with pytest.raises(Invalid, match="change stream"):
         reader.reading_mode(ReadingMode.CDC)
+
+
+@pytest.mark.parametrize("order_by", [None, "rank"])
+@pytest.mark.parametrize("where", [None, "colour <> 'red'", "n < 300"])
+def test_texts_may_come_in_codes(order_by: str | None, where: str | None) -> None:
+    """Columns that somebody looks at before the caller come as they are."""
+    schema = "id string, colour string, rank string, n int"
+    table = lw.create_table(
+        f"memory://codes-{order_by}-{where}",
+        schema=schema,
+        key="id",
+        order_by=order_by,
+        type="MERGE_ON_READ",
+    )
+    rows = [
+        {"id": f"k{n}", "colour": ["red", "blue", None][n % 3], "rank": f"{n % 5}", "n": n}
+        for n in range(600)
+    ]
+    table.bulk_insert(rows)
+    table.upsert([row | {"colour": "grey", "rank": "2"} for row in rows[::4]])
+    plan = table.scan(where=where).plan()
+    plain, coded = ([], [])
+    for task in plan.tasks:
+        plain += [row for batch in run_task(plan.spec, task) for row in batch.to_pylist()]
+        batches = list(run_task(plan.spec, task, in_codes=True))
+        coded += [row for batch in batches for row in batch.to_pylist()]
+        types = {field.name: field.type for field in batches[0].schema}
+        came_in_codes = {name for name, kind in types.items() if pa.types.is_dictionary(kind)}
+        assert came_in_codes == {"colour", "rank"} - {order_by, where and where.split()[0]}
+    assert plain == coded and len(plain) > 250

@@ -113,17 +113,20 @@ class ReadTask:
 Task: TypeAlias = ReadTask | ChangeTask
 
 
-def run_task(spec: ReadSpec, task: Task) -> Iterator[pa.RecordBatch]:
+def run_task(spec: ReadSpec, task: Task, *, in_codes: bool = False) -> Iterator[pa.RecordBatch]:
     """Stream the rows of one task as Arrow batches of the scan's schema.
 
-    ``SnapshotGone`` where a file of it was taken away since it was planned.
+    With ``in_codes`` texts may come as dictionaries. ``SnapshotGone`` where a file of the task was
+    taken away since it was planned.
     """
-    return task_runner(spec)(task)
+    return task_runner(spec, in_codes=in_codes)(task)
 
 
-def task_runner(spec: ReadSpec) -> Callable[[Task], Iterator[pa.RecordBatch]]:
+def task_runner(
+    spec: ReadSpec, *, in_codes: bool = False
+) -> Callable[[Task], Iterator[pa.RecordBatch]]:
     """Return ``run_task`` for many tasks of one scan; what they share is prepared once."""
-    reader = spec.reader()
+    reader = spec.reader().in_codes(in_codes and spec.mode is not ReadingMode.CDC)
     windowed = spec.mode is ReadingMode.INCREMENTAL
     whole = reader.reading_mode(ReadingMode.SNAPSHOT) if windowed else reader
 

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, cast
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task
 from lakewright.engine.spark.expression import literal
 from lakewright.engine.spark.layout import names_taken
-from lakewright.engine.spark.native import quoted
+from lakewright.engine.spark.quoting import quoted
 from lakewright.engine.spark.schema import as_nullable, to_spark_type
+from lakewright.engine.spark.worker import NUMBER
 from lakewright.model.expression.types import Value
 from lakewright.model.files import ReadingMode
-from lakewright.model.schema import BOOLEAN, DATE, INT, LONG, STRING, DataType, Field, Struct
+from lakewright.model.schema import BOOLEAN, DATE, LONG, STRING, DataType, Field, Struct
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: The column in which workers hand over the number of the partition.
-NUMBER = Field("_lakewright_partition", INT)
 #: Longer lists of values would weigh the plan down.
 _MOST_PARTITIONS = 1_000
 #: Values that are written into the plan, and the types they are written with.

@@ -9,6 +9,7 @@ from lakewright.actions.tasks.read import ReadSpec
 from lakewright.engine.spark.expression import to_column
 from lakewright.engine.spark.layout import NativeFiles, path_columns
 from lakewright.engine.spark.paths import escape_glob, read_files, spark_root
+from lakewright.engine.spark.quoting import quoted
 from lakewright.engine.spark.schema import as_nullable, nullable, to_spark_schema, to_spark_type
 from lakewright.engine.spark.session import changed_settings, is_connect, setting
 from lakewright.model.schema import COMMIT_TIME, Struct
@@ -85,8 +86,3 @@ def conditioned(frame: "DataFrame", spec: ReadSpec) -> "DataFrame":
     if spec.filter is not None:
         frame = frame.where(to_column(spec.filter))
     return frame.selectExpr(*(quoted(name) for name in spec.schema.names))
-
-
-def quoted(name: str) -> str:
-    """Return a column name that Spark takes literally, dots and all."""
-    return "`" + name.replace("`", "``") + "`"

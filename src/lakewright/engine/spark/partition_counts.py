@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
-from lakewright.engine.spark.native import quoted
+from lakewright.engine.spark.quoting import quoted
 from lakewright.format.hudi.partition_paths import DEFAULT_PARTITION
 from lakewright.index.bucket_counts import BucketCounts
 from lakewright.model.bucket_rules.compiled import rule_of

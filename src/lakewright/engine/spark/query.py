@@ -19,7 +19,7 @@ from pyspark.sql import functions, types
 
 from lakewright.engine.spark.assign import converted_column
 from lakewright.engine.spark.gateway import Py4JJavaError
-from lakewright.engine.spark.native import quoted
+from lakewright.engine.spark.quoting import quoted
 from lakewright.engine.spark.schema import (
     as_nullable,
     from_spark_schema,

@@ -17,8 +17,8 @@ from lakewright.actions.executor import Route, Spread
 from lakewright.engine.spark.carrying import pack_job
 from lakewright.engine.spark.expression import literal
 from lakewright.engine.spark.murmur import slots
-from lakewright.engine.spark.native import quoted
 from lakewright.engine.spark.partition_counts import count_column, path_column
+from lakewright.engine.spark.quoting import quoted
 from lakewright.engine.spark.schema import from_spark_schema
 from lakewright.engine.spark.workers import in_worker
 from lakewright.engine.spark.write_worker import ROUTE_NUMBER, RouteJob

@@ -28,7 +28,7 @@ from lakewright.actions.tasks.write_spec import (
 from lakewright.engine.spark.answers import own_errors
 from lakewright.engine.spark.carrying import pack_job
 from lakewright.engine.spark.estimate import estimate
-from lakewright.engine.spark.native import quoted
+from lakewright.engine.spark.quoting import quoted
 from lakewright.engine.spark.schema import from_spark_schema
 from lakewright.engine.spark.tag_worker import KEY, PATH, KeysJob
 from lakewright.engine.spark.workers import in_worker

@@ -6,13 +6,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 from lakewright.actions.tasks.read import ReadSpec, Task
-from lakewright.engine.spark.constants import NUMBER, Constants
+from lakewright.engine.spark.constants import Constants
+from lakewright.engine.spark.layout import names_taken
+from lakewright.engine.spark.lists import can_travel, unlisted
 from lakewright.engine.spark.schema import nullable, to_spark_schema, worker_form
 from lakewright.engine.spark.session import ensure_workers, parallelism
 from lakewright.engine.spark.worker import Shared, pack
 from lakewright.engine.spark.workers import in_worker
 from lakewright.model.options import declare, parse_positive
-from lakewright.model.schema import Struct
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,13 +33,21 @@ LARGEST_TASK = declare(
 )
 #: Bytes below which a task is not worth the start of a Python worker.
 _SMALLEST_TASK = 4 << 20
+#: A type whose values Spark expects to take many bytes, though each of them is null.
+_HEAVY = f"struct<{','.join(f'_{number}:binary' for number in range(10))}>"
+#: Bytes that Spark expects of a number with a value of that type beside it.
+_EXPECTED = 508
 
 
 def merged_frame(spark: "SparkSession", spec: ReadSpec, tasks: Sequence[Task]) -> "DataFrame":
     """Return the rows of tasks, merged by Python workers, a few tasks per core."""
 
+    part = (len(spec.schema) + 1) / (len(spec.table_schema) + 1)
+    weight = int(part * sum(max(task.size, 0) for task in tasks))
+
     def run(shared: Shared) -> "DataFrame":
-        return python_frame(spark, shared, tasks, "read_packed", lambda task: task.size)
+        function = "read_packed"
+        return python_frame(spark, shared, tasks, function, lambda t: t.size, weight=weight)
 
     return rows_frame(spec, tasks, run)
 
@@ -48,11 +57,14 @@ def rows_frame(
 ) -> "DataFrame":
     """Return rows of the scan's columns; ``run`` makes those that workers hand over."""
     constants = Constants.of(spec, tasks)
-    if constants is None:
-        return run(Shared(spec, worker_form(spec.schema)))
-    travelling = constants.travelling(spec)
-    shape = Struct((*worker_form(travelling.schema).fields, NUMBER))
-    return constants.restore(run(Shared(travelling, shape, constants.numbers)), spec.schema)
+    travelling = spec if constants is None else constants.travelling(spec)
+    shape = worker_form(travelling.schema)
+    numbers = None if constants is None else constants.numbers
+    shared = Shared(travelling, shape, numbers, lists=can_travel(shape) and not names_taken(spec))
+    rows = run(shared)
+    if shared.lists:
+        rows = unlisted(rows, shape, shared.constant)
+    return rows if constants is None else constants.restore(rows, spec.schema)
 
 
 def python_frame(
@@ -63,25 +75,41 @@ def python_frame(
     size: Callable[[Task], int],
     *,
     schema: "StructType | None" = None,
+    weight: int = 0,
 ) -> "DataFrame":
     """Run a function of the worker module over packed tasks; its batches are the rows.
 
     Every partition is one bundle of tasks, whose ``size`` is what the function reads of them. The
     bundles travel with the function: a DataFrame of bundles would have to be shuffled to be spread
-    evenly.
+    evenly. ``weight`` is how many bytes Spark is to expect.
     """
     ensure_workers(spark)
     sizes = [size(task) for task in tasks]
     wanted = bundle_count(sizes, parallelism(spark), shared.spec.options)
     bundles = [pack(bundle) for bundle in pack_tasks(tasks, wanted, size)]
     reader = in_worker("worker", "run_bundles", function, pack(shared), tuple(bundles))
-    count = len(bundles)
-    return spark.range(0, count, 1, count).mapInArrow(reader, schema or worker_schema(shared))
+    numbers = weighty_numbers(spark, len(bundles), weight)
+    return numbers.mapInArrow(reader, schema or worker_schema(shared))
+
+
+def weighty_numbers(spark: "SparkSession", count: int, weight: int) -> "DataFrame":
+    """Return the numbers below ``count``, one per partition, that Spark takes for so many bytes.
+
+    Spark judges what workers will hand over by what they are given. A few numbers it would take for
+    a table that every executor can have a copy of, and a join would collect all rows in the driver.
+    """
+    step = -(-weight // (_EXPECTED * count))
+    if step <= 1:
+        return spark.range(0, count, 1, count)
+    # Each partition makes ``step`` numbers, in next to no time, and keeps the first of them.
+    first = spark.range(0, count * step, 1, count).where(f"id % {step} = 0")
+    return first.selectExpr(f"id div {step} as id", f"cast(null as {_HEAVY}) as weight")
 
 
 def worker_schema(shared: Shared) -> "StructType":
-    """Return what Spark is told of the rows of workers; anything in them may be null."""
-    return to_spark_schema(nullable(shared.shape))
+    """Return what Spark is told of the batches of workers; anything in rows may be null."""
+    shape = shared.handed_over
+    return to_spark_schema(shape if shared.lists else nullable(shape))
 
 
 def bundle_count(sizes: Sequence[int], width: int, options: Mapping[str, str]) -> int:

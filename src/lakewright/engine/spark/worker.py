@@ -16,10 +16,11 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task, run_task
+from lakewright.engine.spark.lists import as_lists, list_form
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.format.hudi.base_footer import read_footer
 from lakewright.model.files import BaseFile
-from lakewright.model.schema import LONG, Field, List, Struct
+from lakewright.model.schema import INT, LONG, Field, List, Struct
 from lakewright.table.merge.winners import Flags
 from lakewright.table.standing import files_standing
 
@@ -32,6 +33,8 @@ FILE_BITS = Struct(
         Field("_lakewright_bits", List(LONG, element_nullable=False), nullable=False),
     )
 )
+#: The column in which workers hand over the number of the partition.
+NUMBER = Field("_lakewright_partition", INT)
 
 
 def pack(value: object) -> bytes:
@@ -57,12 +60,26 @@ def unpack(data: bytes) -> object:
 class Shared:
     """What all bundles of a job share: the scan, the columns to hand over, partition numbers.
 
-    With ``numbers`` (by partition path) the last column of every batch is the number.
+    With ``numbers`` (by partition path) the last column of every batch, beside those of ``shape``,
+    is the number. With ``lists`` rows travel as lists.
     """
 
     spec: ReadSpec
     shape: Struct
     numbers: Mapping[str, int] | None = None
+    lists: bool = False
+
+    @property
+    def constant(self) -> Field | None:
+        """What all rows of a slice share."""
+        return None if self.numbers is None else NUMBER
+
+    @property
+    def handed_over(self) -> Struct:
+        """The columns of the batches that Spark gets."""
+        if self.lists:
+            return list_form(self.shape, self.constant)
+        return self.shape if self.numbers is None else Struct((*self.shape.fields, NUMBER))
 
 
 def run_bundles(
@@ -80,7 +97,7 @@ def read_packed(shared: bytes, packed: bytes) -> Iterator[pa.RecordBatch]:
     """Stream the rows of packed tasks in the form that Spark takes."""
     job, tasks = _unpacked(shared, packed)
     for task in tasks:
-        yield from _handed_over(job, task, run_task(job.spec, task))
+        yield from _handed_over(job, task, run_task(job.spec, task, in_codes=job.lists))
 
 
 def _unpacked(shared: bytes, packed: bytes) -> tuple[Shared, Sequence[Task]]:
@@ -92,17 +109,21 @@ def _handed_over(
     job: Shared, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Give batches exactly the columns and types that Spark was told; it goes by position."""
-    target = to_arrow_schema(job.shape)
-    if job.numbers is None or not isinstance(task, ReadTask):
+    number = None
+    if job.numbers is not None and isinstance(task, ReadTask):
+        number = job.numbers[task.partition.path]
+    if job.lists:
+        constant = None if number is None else (NUMBER, number)
         for batch in batches:
-            yield batch if batch.schema.equals(target) else batch.cast(target)
+            yield from as_lists(batch, job.shape, constant)
         return
-    number = pa.scalar(job.numbers[task.partition.path], target[-1].type)
-    plain = pa.schema(list(target)[:-1])
+    plain, target = to_arrow_schema(job.shape), to_arrow_schema(job.handed_over)
     for batch in batches:
         made = batch if batch.schema.equals(plain) else batch.cast(plain)
-        columns = [*made.columns, pa.repeat(number, batch.num_rows)]
-        yield pa.RecordBatch.from_arrays(columns, schema=target)
+        if number is not None:
+            columns = [*made.columns, pa.repeat(pa.scalar(number, target[-1].type), len(made))]
+            made = pa.RecordBatch.from_arrays(columns, schema=target)
+        yield made
 
 
 @cache

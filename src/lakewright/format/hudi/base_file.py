@@ -1,6 +1,6 @@
 """Reading base files: batches of the wanted columns and row groups."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -15,19 +15,27 @@ from lakewright.storage.port import Storage
 
 #: Rows per batch where the caller does not say.
 BATCH_ROWS = 64 << 10
+_CODED = pa.dictionary(pa.int32(), pa.string())
 
 
-def open_base(storage: Storage, path: str, size: int = -1) -> "BaseFileReader":
-    """Read a base file's footer and stand ready to read its rows."""
-    return BaseFileReader(storage, read_footer(storage, path, size))
+def open_base(
+    storage: Storage, path: str, size: int = -1, *, coded: Collection[str] = ()
+) -> "BaseFileReader":
+    """Read a base file's footer and stand ready to read its rows.
+
+    Of the columns named ``coded`` those come as dictionaries that the file keeps as codes.
+    """
+    footer = read_footer(storage, path, size)
+    return BaseFileReader(storage, footer, footer.kept_as_codes(coded) if coded else ())
 
 
 class BaseFileReader:
     """An open base file. The file itself is opened with the first batch; close it, or use with."""
 
-    def __init__(self, storage: Storage, footer: BaseFooter) -> None:
+    def __init__(self, storage: Storage, footer: BaseFooter, coded: Sequence[str] = ()) -> None:
         self._storage = storage
         self._parquet: pq.ParquetFile | None = None
+        self._coded = coded
         self.footer = footer
 
     def __enter__(self) -> Self:
@@ -90,8 +98,8 @@ class BaseFileReader:
         wanted = list(names if columns is None else (c for c in columns if c in names))
         keys = self._keys_within(wanted)
         asked = [name for name in wanted if keys is None or name != RECORD_KEY]
-        whole = pa.schema([self.schema.field(name) for name in wanted])
-        target = pa.schema([self.schema.field(name) for name in asked])
+        whole = self._shape(wanted)
+        target = self._shape(asked)
         groups = range(self.num_row_groups) if row_groups is None else row_groups
         for group in groups:
             if not wanted:
@@ -117,6 +125,10 @@ class BaseFileReader:
         target = pa.schema([self.schema.field(n) for n in names if n in self.schema.names])
         return pa.Table.from_batches(batches, target)
 
+    def _shape(self, names: Sequence[str]) -> pa.Schema:
+        fields = (self.schema.field(name) for name in names)
+        return pa.schema([f.with_type(_CODED) if f.name in self._coded else f for f in fields])
+
     def _keys_within(self, wanted: Sequence[str]) -> str | None:
         """Return the column to take record keys from where both are wanted: one decoding less."""
         name = self.footer.key_column
@@ -132,7 +144,10 @@ class BaseFileReader:
             file = self._storage.open(self.path)
             with arrow_failures(self.path):
                 self._parquet = pq.ParquetFile(
-                    file, metadata=self.footer.metadata, coerce_int96_timestamp_unit="us"
+                    file,
+                    metadata=self.footer.metadata,
+                    coerce_int96_timestamp_unit="us",
+                    read_dictionary=list(self._coded),
                 )
         return self._parquet
 

@@ -1,6 +1,6 @@
 """The footer of a base file: what it says before any row is read, in one read of its tail."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -109,6 +109,24 @@ class BaseFooter:
             return None
         types = {self.schema.field(column).type for column in (name, RECORD_KEY)}
         return name if types == {pa.string()} else None
+
+    def kept_as_codes(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return those of the named text columns whose values are codes of far fewer texts.
+
+        Told by their size: a text that stands in its place takes four bytes and its letters.
+        """
+        texts = {field.name for field in self.file_schema if field.type == pa.string()}
+        # Arrow is told paths, in which a dot in a name cannot be told from a member of a struct.
+        return tuple(n for n in names if n in texts and "." not in n and self._is_coded(n))
+
+    def _is_coded(self, name: str) -> bool:
+        leaf = self.leaves[(name,)]
+        groups = (self.metadata.row_group(at) for at in range(self.metadata.num_row_groups))
+        chunks = (group.column(leaf) for group in groups)
+        return all(
+            chunk.has_dictionary_page and chunk.total_uncompressed_size < 3 * chunk.num_values
+            for chunk in chunks
+        )
 
     def statistics(self, columns: frozenset[int]) -> list[dict[int, ColumnStatistics]]:
         """Return the statistics of some parquet columns, for each row group; read once."""

@@ -42,7 +42,7 @@ def begin_contest(source: SliceSource, logs: SliceLogs) -> tuple[BaseContest, bo
 def _base_rows(
     source: SliceSource, base: BaseFile, contest: BaseContest, by_position: bool
 ) -> Iterator[pa.RecordBatch]:
-    with source.open_base(base) as opened:
+    with source.open_base(base, in_codes=True) as opened:
         reader = opened.reader
         chosen = frozenset(source.matching_row_groups(opened))
         start = 0

@@ -12,7 +12,7 @@ def plain_rows(source: SliceSource) -> Iterator[pa.RecordBatch]:
     base = source.file_slice.base
     if base is None:
         return
-    with source.open_base(base) as opened:
+    with source.open_base(base, in_codes=True) as opened:
         groups = source.matching_row_groups(opened)
         for batch in opened.batches(source.projection.from_files, groups, BATCH_ROWS):
             yield from source.finish(batch, opened.names)

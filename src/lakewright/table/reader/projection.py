@@ -1,6 +1,7 @@
 """How the columns of files become the columns of a result."""
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -47,29 +48,49 @@ class Projection:
         """The columns that files are asked for."""
         return tuple(name for name in self.wide.names if name not in self.constants)
 
+    def texts_beside(self, others: AbstractSet[str]) -> tuple[str, ...]:
+        """Return the text columns that files are asked for, without those of ``others``."""
+        return tuple(
+            name
+            for name in self.from_files
+            if name not in others and pa.types.is_string(self.wide.field(name).type)
+        )
+
     def widen(self, rows: pa.RecordBatch, renames: Renames) -> pa.RecordBatch:
         """Return rows of a file (a batch) as a batch with the wide schema.
 
-        ``renames`` tells what the file calls members of structs.
+        ``renames`` tells what the file calls members of structs. Texts that come as dictionaries
+        stay so.
         """
-        if not self.constants and rows.schema.equals(self.wide):
+        wide = _with_dictionaries(self.wide, rows.schema)
+        if not self.constants and rows.schema.equals(wide):
             return rows
-        rows = times_as_text(rows, self.wide)
+        rows = times_as_text(rows, wide)
         if not self.constants:
-            return conform(rows, self.wide, renames)
-        plain = pa.schema([field for field in self.wide if field.name not in self.constants])
+            return conform(rows, wide, renames)
+        plain = pa.schema([field for field in wide if field.name not in self.constants])
         held = conform(rows, plain, renames)
         columns = [
             pa.repeat(pa.scalar(self.constants[field.name], field.type), rows.num_rows)
             if field.name in self.constants
             else held.column(field.name)
-            for field in self.wide
+            for field in wide
         ]
-        return pa.RecordBatch.from_arrays(columns, schema=self.wide)
+        return pa.RecordBatch.from_arrays(columns, schema=wide)
 
     def narrow(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Drop the columns that only the filter needed."""
         return rows if self.width == len(self.wide) else rows.select(self.wide.names[: self.width])
+
+
+def _with_dictionaries(target: pa.Schema, held: pa.Schema) -> pa.Schema:
+    """Return the target's columns, those as dictionaries that the rows hold so."""
+    for field in held:
+        if pa.types.is_dictionary(field.type) and field.type.value_type == pa.string():
+            at = target.get_field_index(field.name)
+            if at >= 0 and target.field(at).type == pa.string():
+                target = target.set(at, target.field(at).with_type(field.type))
+    return target
 
 
 def times_as_text(rows: Rows, target: pa.Schema) -> Rows:

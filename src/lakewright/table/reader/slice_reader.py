@@ -50,7 +50,7 @@ class FileSliceReader:
     have at the end. ``keys`` (an Arrow array) restricts them to the records that they name.
     ``history`` knows renamed columns. With ``as_stored`` partition columns have the values that
     files hold, not those of the path. ``merger`` is the one of a custom merge mode, where this
-    process has not registered it.
+    process has not registered it. With ``codes`` texts may come as dictionaries.
     """
 
     storage: Storage
@@ -66,6 +66,7 @@ class FileSliceReader:
     options: Mapping[str, str] = field(default_factory=dict)
     as_stored: bool = False
     merger: RecordMerger | None = field(default=None, compare=False)
+    codes: bool = False
 
     def __post_init__(self) -> None:
         if self.seen.history is None:
@@ -113,6 +114,14 @@ class FileSliceReader:
     def only(self, keys: pa.Array | None) -> "FileSliceReader":
         """Read only the records with these keys (an Arrow array); None for all."""
         return replace(self, keys=keys)
+
+    def in_codes(self, codes: bool = True) -> "FileSliceReader":
+        """Let texts come as dictionaries from files that keep them as codes of a few texts.
+
+        Columns that nothing else looks at than the caller are read so; a batch may have it one way,
+        and the next the other.
+        """
+        return replace(self, codes=codes)
 
     def logged_keys(self, file_slice: FileSlice, *instants: str) -> pa.Array:
         """Return the keys of the log records, and deletes, that instants added to a slice."""
@@ -203,12 +212,14 @@ class FileSliceReader:
         if file_slice.logs and not projection.from_files:
             # Rows that are asked for nothing still have to be told apart to be counted.
             projection = Projection.of(target, whole, (*named, *key_columns(self.config)), values)
+        policy = MergePolicy.of(self.config) if file_slice.logs else NOTHING_TO_MERGE
+        looked_at = {*named, *key_columns(self.config), *policy.columns(whole), COMMIT_TIME}
         return SliceSource(
             storage=self.storage,
             config=self.config,
             schema=whole,
             seen=self.seen,
-            policy=MergePolicy.of(self.config) if file_slice.logs else NOTHING_TO_MERGE,
+            policy=policy,
             file_slice=file_slice,
             projection=projection,
             condition=condition,
@@ -217,6 +228,7 @@ class FileSliceReader:
             history=self.history,
             memory=LOG_MEMORY.read(self.options),
             merger=self.merger,
+            coded=projection.texts_beside(looked_at) if self.codes else (),
         )
 
     @property

@@ -40,7 +40,8 @@ class SliceSource:
     to what is asked beside the window. All three may be None.
     ``history`` knows what files call their columns. ``memory`` bounds the decoded log records
     that are kept. ``merger`` is that of a custom merge mode, if it was brought along; else the one
-    of this process is taken. ``counts`` is told what came of merging, if anybody asks.
+    of this process is taken. ``counts`` is told what came of merging, if anybody asks. ``coded``
+    names columns that may come as dictionaries.
     """
 
     storage: Storage
@@ -57,11 +58,13 @@ class SliceSource:
     memory: int
     merger: RecordMerger | None = None
     counts: MergeCounts | None = None
+    coded: tuple[str, ...] = ()
 
-    def open_base(self, base: BaseFile) -> "NamedBase":
-        """Open the base file."""
-        reader = open_base(self.storage, base.path, base.size)
-        return NamedBase(reader, self.history.at(base.instant))
+    def open_base(self, base: BaseFile, *, in_codes: bool = False) -> "NamedBase":
+        """Open the base file; ``in_codes`` lets columns come as dictionaries that may."""
+        names = self.history.at(base.instant)
+        coded = names.in_file(self.coded) if in_codes else ()
+        return NamedBase(open_base(self.storage, base.path, base.size, coded=coded), names)
 
     def matching_row_groups(self, base: "NamedBase") -> list[int]:
         """Return the row groups of the base file that may hold rows of the result."""

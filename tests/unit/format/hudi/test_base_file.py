@@ -304,3 +304,40 @@ def test_key_ranges_are_in_the_order_of_java() -> None:
 def test_a_footer_can_be_parsed_from_its_bytes() -> None:
     data = bytes_of(stored(TABLE))
     assert parse_footer(data, len(data), PATH).num_rows == 10
+
+
+def test_texts_come_as_dictionaries_where_the_file_keeps_codes() -> None:
+    count = 2_000
+    rows = pa.table(
+        {
+            "few": ["x", "y", None, "zz"] * (count // 4),
+            "own": [f"key {number}" for number in range(count)],
+            "a.b": ["p"] * count,
+            "n": [1] * count,
+        }
+    )
+    sink = io.BytesIO()
+    pq.write_table(rows, sink, row_group_size=500)
+    storage = open_storage("memory://coded")
+    storage.create(PATH, sink.getvalue())
+    names = rows.schema.names
+    with open_base(storage, PATH, coded=names) as reader:
+        batches = list(reader.iter_batches(["own", "few", "n", "a.b"], batch_rows=300))
+    coded = [field.name for field in batches[0].schema if pa.types.is_dictionary(field.type)]
+    assert coded == ["few"], "codes of as many texts as rows gain nothing, nor do numbers"
+    with open_base(storage, PATH) as reader:
+        plain = pa.Table.from_batches(reader.iter_batches(["own", "few", "n", "a.b"]))
+    found = pa.Table.from_batches(batches).unify_dictionaries()
+    assert found.cast(plain.schema).equals(plain)
+
+
+def test_a_file_without_dictionaries_has_no_codes() -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"s": ["", ""] * 500}), sink, use_dictionary=False)
+    data = sink.getvalue()
+    assert (
+        parse_footer(data[-1000:] if len(data) > 1000 else data, len(data), PATH).kept_as_codes(
+            ["s", "no such column"]
+        )
+        == ()
+    )
