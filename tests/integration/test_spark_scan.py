@@ -21,6 +21,7 @@ import lakewright as lw
 from lakewright.actions.scan import ScanPlan
 from lakewright.engine.spark import native
 from lakewright.engine.spark.scan import to_spark
+from lakewright.engine.spark.session import changed_settings
 from lakewright.format.hudi.base_file import BaseFileReader
 from lakewright.model.errors import SnapshotGone
 from support.spark_rows import golden_rows
@@ -382,6 +383,39 @@ def _in_utc(row: tuple[Any, ...]) -> tuple[Any, ...]:
         v.astimezone(UTC) if isinstance(v, datetime) and at in (11, 13) else v
         for at, v in enumerate(row)
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("spark.sql.codegen.wholeStage", "false"), ("spark.sql.codegen.maxFields", "5")],
+)
+def test_rows_travel_one_by_one_where_spark_generates_no_code(
+    golden_table: Table, spark: Any, key: str, value: str
+) -> None:
+    """It would copy lists of rows for each of the rows."""
+    plan = with_options(
+        lw.open_table(golden_table("mor_basic_v9")).scan().plan(), merging="workers"
+    )
+    with changed_settings(spark, {key: value}):
+        frame = to_spark(plan, spark)
+        assert "Generate" not in frame._jdf.queryExecution().toString()
+        found = sorted(map(tuple, frame.select("id", "qty").collect()))
+    usual = to_spark(plan, spark)
+    assert "Generate" in usual._jdf.queryExecution().toString()
+    assert sorted(map(tuple, usual.select("id", "qty").collect())) == found
+
+
+def test_lists_of_rows_survive_a_query_without_generated_code(
+    golden_table: Table, spark: Any
+) -> None:
+    plan = with_options(
+        lw.open_table(golden_table("mor_basic_v9")).scan().plan(), merging="workers"
+    )
+    frame = to_spark(plan, spark)
+    wanted = sorted(map(tuple, frame.select("id", "qty", "name").collect()))
+    with changed_settings(spark, {"spark.sql.codegen.wholeStage": "false"}):
+        found = frame.select("id", "qty", "name").collect()
+    assert sorted(map(tuple, found)) == wanted
 
 
 def test_spark_knows_how_large_merged_rows_are(spark: Any, tmp_path: Path) -> None:

@@ -1,14 +1,18 @@
 """Rows that travel from Python workers into Spark as lists, and become rows again there.
 
 Spark turns every row that a worker hands over into its own form, column by column, before anything
-else looks at it. A batch whose columns are lists is one such row: Spark copies whole lists, and
-takes the values out of them within the code that it generates for the query. Texts that a file
-keeps as codes of a few texts travel so too: the few once, and a number for each row.
+else looks at it. Of lists of many rows it copies whole columns, and takes the values out of them
+within the code that it generates for the query. Texts that a file keeps as codes of a few texts
+travel so too: the few once for a list, and a number for each row.
+
+Lists are short. Where Spark generates no code, because a query is too large for it, it copies the
+lists once for each row that they hold.
 """
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,9 +27,10 @@ if TYPE_CHECKING:
 _COUNT = Field("_lakewright_count", INT, nullable=False)
 #: The place of a row in the lists.
 _AT = "_lakewright_at"
-#: Bytes of lists in one row of Spark, unless a single row of the table has more: every task holds
-#: some such rows in its heap.
-_LARGEST = 4 << 20
+#: Bytes in the lists of one row of Spark, unless a single row of the table has more.
+_LIST_BYTES = 32 << 10
+#: Rows for each text that travels with their codes.
+_ROWS_PER_TEXT = 4
 
 
 def can_travel(shape: Struct) -> bool:
@@ -64,36 +69,42 @@ def unlisted(frame: "DataFrame", shape: Struct, constant: Field | None = None) -
 
 def as_lists(
     batch: pa.RecordBatch, shape: Struct, constant: tuple[Field, int] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Give rows the form that ``list_form`` tells; their columns may be coded."""
+) -> pa.RecordBatch:
+    """Give rows, of which there are some, the form that ``list_form`` tells.
+
+    Their columns may be coded.
+    """
     target = to_arrow_schema(list_form(shape, constant[0] if constant else None))
-    pieces = max(1, -(-batch.nbytes // _LARGEST))
-    rows = max(1, -(-batch.num_rows // pieces))
-    for start in range(0, batch.num_rows, rows):
-        piece = batch.slice(start, rows)
-        columns = [pa.array([piece.num_rows], pa.int32())]
-        for place, field in enumerate(shape):
-            held = piece.column(place)
-            kind = target.field(_values(place)).type
-            if field.type != STRING:
-                columns.append(_one_list(held.cast(kind.value_type), kind))
-                continue
-            texts, codes = _coded(held)
-            columns.append(_one_list(texts.cast(kind.value_type), kind))
-            kind = target.field(_codes(place)).type
-            columns.append(pa.nulls(1, kind) if codes is None else _one_list(codes, kind))
-        if constant is not None:
-            columns.append(pa.array([constant[1]], target[-1].type))
-        yield pa.RecordBatch.from_arrays(columns, schema=target)
+    rows = max(1, _LIST_BYTES * batch.num_rows // max(batch.nbytes, 1))
+    bounds = np.append(np.arange(0, batch.num_rows, rows, dtype=np.int32), np.int32(batch.num_rows))
+    columns = [pa.array(np.diff(bounds))]
+    for place, field in enumerate(shape):
+        held = batch.column(place)
+        kind = target.field(_values(place)).type
+        if field.type != STRING:
+            columns.append(_cut(held.cast(kind.value_type), bounds, kind))
+            continue
+        codes_kind = target.field(_codes(place)).type
+        coded = _coded(held, rows)
+        if coded is None:
+            columns += [_cut(held.cast(kind.value_type), bounds, kind)]
+            columns += [pa.nulls(len(bounds) - 1, codes_kind)]
+        else:
+            texts, codes = coded
+            columns += [_repeated(texts.cast(kind.value_type), len(bounds) - 1, kind)]
+            columns += [_cut(codes, bounds, codes_kind)]
+    if constant is not None:
+        columns.append(pa.repeat(pa.scalar(constant[1], target[-1].type), len(bounds) - 1))
+    return pa.RecordBatch.from_arrays(columns, schema=target)
 
 
-def _coded(column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
-    """Return texts, and which of them the rows have; None where each row has its own."""
+def _coded(column: pa.Array, rows: int) -> tuple[pa.Array, pa.Array] | None:
+    """Return texts, and which of them each row has; None where they are many for a list."""
     if not pa.types.is_dictionary(column.type):
-        return column, None
+        return None
     texts, codes = column.dictionary, column.indices
-    if 2 * len(texts) > len(codes):
-        return texts.take(codes), None
+    if len(texts) * _ROWS_PER_TEXT > min(rows, len(codes)):
+        return None
     if codes.null_count:
         # Codes are never null, so that their absence can say something else.
         codes = pc.fill_null(codes, len(texts))
@@ -101,8 +112,13 @@ def _coded(column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
     return texts, codes
 
 
-def _one_list(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values, type=kind)
+def _cut(values: pa.Array, bounds: npt.NDArray[np.int32], kind: pa.DataType) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(bounds), values, type=kind)
+
+
+def _repeated(values: pa.Array, count: int, kind: pa.DataType) -> pa.Array:
+    bounds = np.arange(count + 1, dtype=np.int32) * np.int32(len(values))
+    return _cut(pa.concat_arrays([values] * count), bounds, kind)
 
 
 def _values(place: int) -> str:

@@ -110,7 +110,9 @@ def overlaid_frame(
     word = f"{bits}[cast(shiftright({_ROW}, 6) + 1 as int)]"
     stays = F.expr(f"getbit({word}, cast({_ROW} & 63 as int)) = 0")
     kept = conditioned(scan.join(verdicts, number).where(stays), spec)
-    rows = rows_frame(spec, files.tasks, lambda s: _chosen_frame(spark, s, files.tasks, verdicts))
+    rows = rows_frame(
+        spark, spec, files.tasks, lambda s: _chosen_frame(spark, s, files.tasks, verdicts)
+    )
     return kept.unionAll(rows)
 
 

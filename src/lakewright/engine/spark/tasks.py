@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, TypeVar
 from lakewright.actions.tasks.read import ReadSpec, Task
 from lakewright.engine.spark.constants import Constants
 from lakewright.engine.spark.layout import names_taken
-from lakewright.engine.spark.lists import can_travel, unlisted
+from lakewright.engine.spark.lists import can_travel, list_form, unlisted
 from lakewright.engine.spark.schema import nullable, to_spark_schema, worker_form
-from lakewright.engine.spark.session import ensure_workers, parallelism
+from lakewright.engine.spark.session import ensure_workers, parallelism, setting
 from lakewright.engine.spark.worker import Shared, pack
 from lakewright.engine.spark.workers import in_worker
 from lakewright.model.options import declare, parse_positive
+from lakewright.model.schema import Struct
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +34,8 @@ LARGEST_TASK = declare(
 )
 #: Bytes below which a task is not worth the start of a Python worker.
 _SMALLEST_TASK = 4 << 20
+#: Columns beyond which Spark generates no code, where the session does not say.
+_CODEGEN_FIELDS = 100
 #: A type whose values Spark expects to take many bytes, though each of them is null.
 _HEAVY = f"struct<{','.join(f'_{number}:binary' for number in range(10))}>"
 #: Bytes that Spark expects of a number with a value of that type beside it.
@@ -49,22 +52,35 @@ def merged_frame(spark: "SparkSession", spec: ReadSpec, tasks: Sequence[Task]) -
         function = "read_packed"
         return python_frame(spark, shared, tasks, function, lambda t: t.size, weight=weight)
 
-    return rows_frame(spec, tasks, run)
+    return rows_frame(spark, spec, tasks, run)
 
 
 def rows_frame(
-    spec: ReadSpec, tasks: Sequence[Task], run: Callable[[Shared], "DataFrame"]
+    spark: "SparkSession",
+    spec: ReadSpec,
+    tasks: Sequence[Task],
+    run: Callable[[Shared], "DataFrame"],
 ) -> "DataFrame":
     """Return rows of the scan's columns; ``run`` makes those that workers hand over."""
     constants = Constants.of(spec, tasks)
     travelling = spec if constants is None else constants.travelling(spec)
     shape = worker_form(travelling.schema)
     numbers = None if constants is None else constants.numbers
-    shared = Shared(travelling, shape, numbers, lists=can_travel(shape) and not names_taken(spec))
+    lists = can_travel(shape) and not names_taken(spec) and _generates_code(spark, shape)
+    shared = Shared(travelling, shape, numbers, lists)
     rows = run(shared)
     if shared.lists:
         rows = unlisted(rows, shape, shared.constant)
     return rows if constants is None else constants.restore(rows, spec.schema)
+
+
+def _generates_code(spark: "SparkSession", shape: Struct) -> bool:
+    """Whether Spark generates code for taking rows of ``shape`` out of lists."""
+    told = setting(spark, "spark.sql.codegen.maxFields") or ""
+    most = int(told) if told.isdigit() else _CODEGEN_FIELDS
+    # Beside the lists stand the place of a row in them and the number of its partition.
+    wanted = len(list_form(shape)) + 2
+    return setting(spark, "spark.sql.codegen.wholeStage") != "false" and wanted <= most
 
 
 def python_frame(

@@ -115,7 +115,8 @@ def _handed_over(
     if job.lists:
         constant = None if number is None else (NUMBER, number)
         for batch in batches:
-            yield from as_lists(batch, job.shape, constant)
+            if batch.num_rows:
+                yield as_lists(batch, job.shape, constant)
         return
     plain, target = to_arrow_schema(job.shape), to_arrow_schema(job.handed_over)
     for batch in batches:

@@ -16,10 +16,10 @@ SHAPE = Struct((Field("s", STRING), Field("n", LONG), Field("S", STRING)))
 NUMBER = Field("_lakewright_partition", INT)
 
 
-def rows_of(made: list[pa.RecordBatch]) -> list[tuple[object, ...]]:
+def rows_of(made: pa.RecordBatch) -> list[tuple[object, ...]]:
     """Take the rows out of lists as the columns of Spark do it."""
     rows = []
-    for row in (row for batch in made for row in batch.to_pylist()):
+    for row in made.to_pylist():
         for at in range(row["_lakewright_count"]):
             texts = []
             for place in (0, 2):
@@ -29,11 +29,13 @@ def rows_of(made: list[pa.RecordBatch]) -> list[tuple[object, ...]]:
     return rows
 
 
-texts = st.lists(st.none() | st.sampled_from(["", "a", "b", "\u6c34"]), min_size=1, max_size=40)
+texts = st.lists(st.none() | st.sampled_from(["", "a", "b", "\u6c34"]), min_size=6, max_size=40)
 
 
-@given(texts, st.booleans(), st.integers(0, 5))
-def test_every_value_comes_back(values: list[str | None], coded: bool, skipped: int) -> None:
+@given(texts, st.booleans(), st.integers(0, 5), st.sampled_from([1, 40, 200, 1 << 20]))
+def test_every_value_comes_back(
+    values: list[str | None], coded: bool, skipped: int, size: int
+) -> None:
     column = pa.array(values, pa.string())
     columns = [
         column.dictionary_encode() if coded else column,
@@ -41,36 +43,37 @@ def test_every_value_comes_back(values: list[str | None], coded: bool, skipped: 
         column,
     ]
     batch = pa.RecordBatch.from_arrays(columns, names=["s", "n", "S"]).slice(skipped)
-    made = list(as_lists(batch, SHAPE, (NUMBER, 7)))
-    target = to_arrow_schema(list_form(SHAPE, NUMBER))
-    assert all(batch.schema.equals(target) and batch.num_rows == 1 for batch in made)
-    assert all(batch.column(NUMBER.name).to_pylist() == [7] for batch in made)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lists, "_LIST_BYTES", size)
+        made = as_lists(batch, SHAPE, (NUMBER, 7))
+    assert made.schema.equals(to_arrow_schema(list_form(SHAPE, NUMBER)))
+    assert set(made.column(NUMBER.name).to_pylist()) == {7}
     wanted = [(v, None if v == "" else n, v) for n, v in enumerate(values)][skipped:]
     assert rows_of(made) == wanted
 
 
 def test_codes_travel_where_texts_are_few() -> None:
-    many = pa.array(["x", None, "y"] * 10).dictionary_encode()
-    few = pa.array([f"k{n}" for n in range(30)]).dictionary_encode()
-    batch = pa.RecordBatch.from_arrays([many, pa.array(range(30)), few], names=["s", "n", "S"])
-    (made,) = (b.to_pylist()[0] for b in as_lists(batch, SHAPE))
+    few = pa.array(["x", None, "y"] * 10).dictionary_encode()
+    many = pa.array([f"k{n}" for n in range(30)]).dictionary_encode()
+    batch = pa.RecordBatch.from_arrays([few, pa.array(range(30)), many], names=["s", "n", "S"])
+    (made,) = as_lists(batch, SHAPE).to_pylist()
     assert made["_lakewright_0"] == ["x", "y", None], "a null has a code too"
     assert made["_lakewright_0_codes"] == [0, 2, 1] * 10
     assert made["_lakewright_2_codes"] is None and len(made["_lakewright_2"]) == 30
 
 
-def test_wide_rows_are_cut_into_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "_LARGEST", 1_000)
-    values = [f"{n}" * 50 for n in range(100)]
-    columns = [pa.array(values), pa.array(range(100)), pa.array(values)]
+def test_lists_are_short() -> None:
+    """Where Spark generates no code it copies them for each of their rows."""
+    values = [f"{n}" * 20 for n in range(20_000)]
+    columns = [pa.array(values), pa.array(range(20_000)), pa.array(values)]
     batch = pa.RecordBatch.from_arrays(columns, names=["s", "n", "S"])
-    made = list(as_lists(batch, SHAPE))
+    made = as_lists(batch, SHAPE)
+    assert max(made.slice(at, 1).nbytes for at in range(made.num_rows)) < 64 << 10
     assert rows_of(made) == [(v, n, v) for n, v in enumerate(values)]
-    assert max(piece.nbytes for piece in made) < 2_000
     huge = pa.RecordBatch.from_arrays(
-        [pa.array(["x" * 5_000] * 2), pa.array([1, 2]), pa.array(["y"] * 2)], names=["s", "n", "S"]
+        [pa.array(["x" * 99_000] * 2), pa.array([1, 2]), pa.array(["y"] * 2)], names=["s", "n", "S"]
     )
-    assert [piece.column(0).to_pylist() for piece in as_lists(huge, SHAPE)] == [[1], [1]]
+    assert as_lists(huge, SHAPE).column(0).to_pylist() == [1, 1]
 
 
 @pytest.mark.parametrize(
