@@ -8,20 +8,16 @@ dearest part of the way from a worker into Spark.
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from lakewright.actions.tasks.read import ReadSpec, ReadTask, Task
 from lakewright.engine.spark.expression import literal
 from lakewright.engine.spark.layout import names_taken
-from lakewright.engine.spark.quoting import quoted
 from lakewright.engine.spark.schema import as_nullable, to_spark_type
 from lakewright.engine.spark.worker import NUMBER
 from lakewright.model.expression.types import Value
 from lakewright.model.files import ReadingMode
 from lakewright.model.schema import BOOLEAN, DATE, LONG, STRING, DataType, Field, Struct
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 #: Longer lists of values would weigh the plan down.
 _MOST_PARTITIONS = 1_000
@@ -63,21 +59,20 @@ class Constants:
         """Return the scan of the columns that workers hand over row by row."""
         return replace(spec, schema=spec.schema.without(frozenset(self.names)))
 
-    def restore(self, frame: "DataFrame", schema: Struct) -> "DataFrame":
-        """Put the looked-up columns back in their places."""
-        return frame.selectExpr(*(self._column(field) for field in schema))
+    def columns(self, schema: Struct) -> dict[str, str]:
+        """Return what Spark SQL calls the looked-up columns, with the types that they have.
+
+        Text goes to the JVM in one call; a list of columns takes several for each value.
+        """
+        return {name: self._column(schema.field(name)) for name in self.names}
 
     def _column(self, field: Field) -> str:
-        # Text, which goes to the JVM in one call; a list of columns takes several for each value.
-        name = quoted(field.name)
-        if field.name not in self.names:
-            return name
         at = self.names.index(field.name)
         listed = ",".join(
             literal(held[at], _PLAIN.get(type(held[at]), field.type)) for held in self.values
         )
         kind = to_spark_type(as_nullable(field.type)).simpleString()
-        return f"cast(array({listed}) as array<{kind}>)[{NUMBER.name}] as {name}"
+        return f"cast(array({listed}) as array<{kind}>)[{NUMBER.name}]"
 
 
 def _is_plain(value: object) -> bool:

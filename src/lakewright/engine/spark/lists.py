@@ -16,7 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewright.engine.spark.quoting import quoted
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.model.schema import INT, STRING, Field, List, Map, Struct
 
@@ -52,19 +51,21 @@ def list_form(shape: Struct, constant: Field | None = None) -> Struct:
     return Struct((*fields, constant) if constant else tuple(fields))
 
 
-def unlisted(frame: "DataFrame", shape: Struct, constant: Field | None = None) -> "DataFrame":
-    """Return the rows that a frame of ``list_form`` holds, the shared value as their last column.
+def one_by_one(frame: "DataFrame") -> "DataFrame":
+    """Return a frame of ``list_form`` with as many rows as its lists hold.
 
-    All of it is text for Spark: columns would go to the JVM in several calls each.
+    ``values_in_lists`` tells how to get at their values.
     """
-    columns = []
+    return frame.selectExpr("*", f"explode(sequence(0, {_COUNT.name} - 1)) as {_AT}")
+
+
+def values_in_lists(shape: Struct) -> dict[str, str]:
+    """Return for each column of ``shape`` what Spark SQL calls its value in a row."""
+    found = {}
     for place, field in enumerate(shape):
         at = f"coalesce({_codes(place)}[{_AT}], {_AT})" if field.type == STRING else _AT
-        columns.append(f"{_values(place)}[{at}] as {quoted(field.name)}")
-    if constant is not None:
-        columns.append(quoted(constant.name))
-    numbered = f"explode(sequence(0, {_COUNT.name} - 1)) as {_AT}"
-    return frame.selectExpr("*", numbered).selectExpr(*columns)
+        found[field.name] = f"{_values(place)}[{at}]"
+    return found
 
 
 def as_lists(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 from lakewright.actions.tasks.read import ReadSpec, Task
 from lakewright.engine.spark.constants import Constants
 from lakewright.engine.spark.layout import names_taken
-from lakewright.engine.spark.lists import can_travel, list_form, unlisted
+from lakewright.engine.spark.lists import can_travel, list_form, one_by_one, values_in_lists
+from lakewright.engine.spark.quoting import quoted
 from lakewright.engine.spark.schema import nullable, to_spark_schema, worker_form
 from lakewright.engine.spark.session import ensure_workers, parallelism, setting
 from lakewright.engine.spark.worker import Shared, pack
@@ -69,9 +70,15 @@ def rows_frame(
     lists = can_travel(shape) and not names_taken(spec) and _generates_code(spark, shape)
     shared = Shared(travelling, shape, numbers, lists)
     rows = run(shared)
-    if shared.lists:
-        rows = unlisted(rows, shape, shared.constant)
-    return rows if constants is None else constants.restore(rows, spec.schema)
+    if lists:
+        rows = one_by_one(rows)
+    elif constants is None:
+        return rows
+    # One selection for all: each costs the JVM some milliseconds.
+    held = values_in_lists(shape) if lists else {name: quoted(name) for name in shape.names}
+    if constants is not None:
+        held |= constants.columns(spec.schema)
+    return rows.selectExpr(*(f"{held[name]} as {quoted(name)}" for name in spec.schema.names))
 
 
 def _generates_code(spark: "SparkSession", shape: Struct) -> bool:
@@ -118,8 +125,10 @@ def weighty_numbers(spark: "SparkSession", count: int, weight: int) -> "DataFram
     if step <= 1:
         return spark.range(0, count, 1, count)
     # Each partition makes ``step`` numbers, in next to no time, and keeps the first of them.
-    first = spark.range(0, count * step, 1, count).where(f"id % {step} = 0")
-    return first.selectExpr(f"id div {step} as id", f"cast(null as {_HEAVY}) as weight")
+    return spark.sql(
+        f"SELECT id DIV {step} AS id, CAST(NULL AS {_HEAVY}) AS weight "
+        f"FROM range(0, {count * step}, 1, {count}) WHERE id % {step} = 0"
+    )
 
 
 def worker_schema(shared: Shared) -> "StructType":
