@@ -12,8 +12,19 @@ from typing import Any
 
 import pytest
 
+from lakewright.model.instant import Action
+from lakewright.table.state import TableState
+
 OWN = Path(__file__).parent / "golden" / "tables"
 ABSENT = "no fixture tables beside the repository (../shared/fixtures or LAKEWRIGHT_FIXTURES)"
+
+#: What Hudi answered where it was asked for an instant before its cleaning.
+CLEANED = "Cleaner cleaned up the timestamp of interest"
+
+
+def is_saved(state: TableState, instant: str) -> bool:
+    """Whether a savepoint holds the files of an instant."""
+    return any(i.requested == instant for i in state.timeline.by_action(Action.SAVEPOINT))
 
 
 def fixtures_root() -> Path | None:

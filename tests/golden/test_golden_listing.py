@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from fixture_tables import fixtures_root, table_params
+from fixture_tables import CLEANED, fixtures_root, table_params
 from lakewright.format.hudi.metadata.restore import SavepointMetadata
 from lakewright.model.errors import HistoryGone
 from lakewright.model.expression.bind import bind
@@ -31,7 +31,6 @@ from lakewright.table.state import open_state, table_schema
 
 Table = Callable[[str], Path]
 IDENTITY = [COMMIT_TIME, RECORD_KEY, PARTITION_PATH]
-CLEANED = "Cleaner cleaned up the timestamp of interest"
 
 
 @cache

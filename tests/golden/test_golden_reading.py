@@ -13,14 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fixture_tables import OWN, fixtures_root, table_params, unzip_table
+from fixture_tables import CLEANED, OWN, fixtures_root, is_saved, table_params, unzip_table
 from lakewright.actions.scan import ScanRequest, plan_scan
 from lakewright.engine.local.count import count_rows
 from lakewright.engine.local.scan import scan_batches
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.model.errors import HistoryGone, Unsupported
 from lakewright.model.files import ReadingMode
-from lakewright.model.instant import Action
 from lakewright.model.schema import META_COLUMNS
 from lakewright.storage.open import open_storage
 from lakewright.table.state import TableState, open_state
@@ -30,7 +29,6 @@ Row = dict[str, Any]
 
 #: Columns that the recorded rows leave out.
 DROPPED = {"_hoodie_commit_seqno", "_hoodie_file_name"}
-CLEANED = "Cleaner cleaned up the timestamp of interest"
 HAS_LANCE = {
     "quickstart_trips_table__cow__v9_trips_lance",
     "quickstart_trips_table__mor__avro__v9_trips_lance",
@@ -137,10 +135,6 @@ def test_the_snapshot(table: Recorded) -> None:
 def test_the_read_optimised_snapshot(table: Recorded) -> None:
     wanted = table.entry.get("read_optimized", table.entry["snapshot"])
     assert read(table.state, meta=True, mode=ReadingMode.SNAPSHOT_READ_OPTIMIZED) == wanted
-
-
-def is_saved(state: TableState, instant: str) -> bool:
-    return any(i.requested == instant for i in state.timeline.by_action(Action.SAVEPOINT))
 
 
 def test_every_instant(table: Recorded) -> None:

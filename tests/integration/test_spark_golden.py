@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fixture_tables import fixtures_root, table_names, table_params
+from fixture_tables import CLEANED, fixtures_root, is_saved, table_names, table_params
 from lakewright.actions.scan import ScanPlan, ScanRequest, plan_scan
 from lakewright.model.errors import HistoryGone, Unsupported
 from lakewright.model.files import ReadingMode
@@ -30,7 +30,6 @@ Table = Callable[[str], Path]
 Row = dict[str, Any]
 
 golden = pytest.mark.parametrize("name", table_params("golden"))
-CLEANED = "Cleaner cleaned up the timestamp of interest"
 
 
 @cache
@@ -102,6 +101,9 @@ def test_every_instant(name: str, golden_table: Table, spark: Any) -> None:
         wanted, time = instant.get("rows_as_of"), instant["requested"]
         if isinstance(wanted, list):
             assert golden_rows(to_spark(plan_of(state, meta=True, as_of=time), spark)) == wanted
+        elif wanted is not None and CLEANED in wanted and is_saved(state, time):
+            # Hudi keeps the files and refuses to read them; here they are read.
+            assert golden_rows(to_spark(plan_of(state, meta=True, as_of=time), spark))
         elif wanted is not None and CLEANED in wanted:
             with pytest.raises(HistoryGone):
                 plan_of(state, meta=True, as_of=time)
