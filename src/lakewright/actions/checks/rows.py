@@ -65,7 +65,8 @@ def _check_keys(
             findings.problem("key-range", base.path, "keys lie outside of the footer's range.")
     if reader.footer.bloom is not None and len(distinct):
         kind, text = reader.footer.bloom
-        missing = int((~parse_bloom(kind, text, base.path).contains(distinct)).sum())
+        bloom = parse_bloom(kind, text, base.path, reader.footer.offset)
+        missing = int((~bloom.contains(distinct)).sum())
         if missing:
             findings.problem("bloom", base.path, f"the bloom filter lacks {missing} keys.")
 
