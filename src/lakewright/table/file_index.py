@@ -2,10 +2,17 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from lakewright.model.expression.bound import BoundExpression
+from lakewright.format.hudi.metadata.commit import CommitMetadata
+from lakewright.model.errors import Invalid
+from lakewright.model.expression.bind import bind
+from lakewright.model.expression.bound import BoundExpression, BoundNode
+from lakewright.model.expression.nodes import Expression
+from lakewright.model.expression.parse import parse_expression
 from lakewright.model.files import (
     FileGroup,
+    FileGroupId,
     FileSlice,
     PartitionDescriptor,
     PartitionIncrementalSnapshot,
@@ -29,6 +36,9 @@ from lakewright.timeline.moments import whole_second
 #: time into the rows that it merges, and shows them in its window.
 _COMPACTING = frozenset({"COMPACT"})
 
+#: Conditions that all must hold, each as it was written, as SQL text, or bound already.
+Filters: TypeAlias = Sequence[Expression | BoundExpression | str]
+
 
 @dataclass(frozen=True)
 class FileIndex:
@@ -46,8 +56,9 @@ class FileIndex:
     pruner: Pruner | None = None
     footers: int | None = None
 
-    def partitions(self, filters: Sequence[BoundExpression] = ()) -> Iterator[PartitionDescriptor]:
+    def partitions(self, filters: Filters = ()) -> Iterator[PartitionDescriptor]:
         """Stream the partitions that hold visible files now and may match the filters."""
+        filters = self._bound(filters)
         visible = see_at(self.state, None)
         for descriptor, folder in walk_partitions(self._tree, filters, Tally()):
             if latest_slices(_listing(folder), visible) or not self.state.config.partition_fields:
@@ -57,7 +68,7 @@ class FileIndex:
     def list_files_at(
         self,
         instant: Instant | str | None = None,
-        filters: Sequence[BoundExpression] = (),
+        filters: Filters = (),
         *,
         read_optimized: bool = False,
         tally: Tally | None = None,
@@ -68,6 +79,7 @@ class FileIndex:
         unpartitioned table. ``read_optimized`` lists base files alone. A time that was
         cleaned away raises ``HistoryGone`` before anything is listed.
         """
+        filters = self._bound(filters)
         as_of = requested_time(instant)
         visible = see_at(self.state, as_of)
         choose = latest_bases if read_optimized else latest_slices
@@ -88,7 +100,7 @@ class FileIndex:
         self,
         start: Instant | str | None,
         end: Instant | str | None,
-        filters: Sequence[BoundExpression] = (),
+        filters: Filters = (),
         *,
         tally: Tally | None = None,
     ) -> Iterator[PartitionIncrementalSnapshot]:
@@ -98,6 +110,7 @@ class FileIndex:
         are visited. Groups that were merely compacted are left out. The slices may hold older
         rows too: the commit time of a row tells whether it belongs to the window.
         """
+        filters = self._bound(filters)
         start, end = effective_time(start), effective_time(end)
         visible = see_until(self.state, end)
         touched = self._touched(window(self.state, start, end))
@@ -124,22 +137,58 @@ class FileIndex:
 
         return stream()
 
-    def file_groups(self, filters: Sequence[BoundExpression] = ()) -> Iterator[FileGroup]:
+    def file_groups(self, filters: Filters = ()) -> Iterator[FileGroup]:
         """Stream the file groups of the table, each with all its committed slices, newest first.
 
         Groups that a later write replaced are among them until they are cleaned away, and so are
         older slices.
         """
+        filters = self._bound(filters)
         visible = see_at(self.state, None)
         for _, folder in walk_partitions(self._tree, filters, Tally()):
             yield from file_groups(_listing(folder), visible)
         self._check_standing(visible, latest_slices, filters)
+
+    def timeline_of(self, group: FileGroup | FileGroupId) -> tuple[Instant, ...]:
+        """Return the completed writes of the active timeline that wrote or replaced a group."""
+        wanted = group.id if isinstance(group, FileGroup) else group
+
+        def affects(body: CommitMetadata) -> bool:
+            written = body.write_stats.get(wanted.partition, ())
+            replaced = body.replaced.get(wanted.partition, ())
+            return wanted.file_id in replaced or any(s.file_id == wanted.file_id for s in written)
+
+        bodies = self.state.timeline.commits(self.state.timeline.data())
+        return tuple(instant for instant, body in bodies if affects(body))
 
     # ------------------------------------------------------------------- support
 
     @lazy
     def _tree(self) -> Tree:
         return Tree(self.state.storage, self.state.config, table_schema(self.state))
+
+    def _bound(self, filters: Filters) -> Sequence[BoundExpression]:
+        """Resolve the names of filters against the schema, once, before any folder is listed."""
+        if isinstance(filters, str | Expression | BoundNode):
+            raise Invalid(
+                f"filters={filters!r} is one condition.",
+                next_step="Give a list of those that all must hold: filters=[…].",
+                argument="filters",
+            )
+        found: list[BoundExpression] = []
+        for one in filters:
+            written = parse_expression(one) if isinstance(one, str) else one
+            if isinstance(written, Expression):
+                found.append(bind(written, self._tree.schema))
+            elif isinstance(written, BoundNode):
+                found.append(written)
+            else:
+                raise Invalid(
+                    f"{one!r} is no condition.",
+                    next_step="Make one with lakewright.col() and lit(), or write SQL text.",
+                    argument="filters",
+                )
+        return found
 
     def _check_standing(
         self, visible: Visibility, choose: "_Choose", filters: Sequence[BoundExpression]
