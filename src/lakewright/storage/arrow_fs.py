@@ -62,7 +62,7 @@ def open_arrow(uri: str, options: Mapping[str, str]) -> "ArrowStorage":
         ) from cause
     except OSError as cause:
         raise Unavailable(
-            f"{uri!r} did not answer: {cause}", next_step="Check the address.", uri=uri
+            f"{uri!r} did not answer: {cause}.", next_step="Check the address.", uri=uri
         ) from cause
     return ArrowStorage(root, dict(options), filesystem, path.rstrip("/"))
 

@@ -197,6 +197,19 @@ def test_each_break_is_found_and_nothing_else(how: str) -> None:
     assert codes(report) == {code}
 
 
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("held", [b"", b"{cut off"], ids=["empty", "cut off"])
+def test_a_damaged_body_is_told_once_with_the_file_that_is_there(version: int, held: bytes) -> None:
+    table = sound(version)
+    state = table.state()
+    name = f"{at(1)}.commit" if version == 6 else f"{at(1)}_{completion(1)}.commit"
+    path = f"{state.config.timeline_folder}/{name}"
+    assert state.storage.stat(path) is not None
+    state.storage.write(path, held)
+    report = fsck(table.state())
+    assert [(p.code, p.path) for p in report.problems if p.code == "body"] == [("body", path)]
+
+
 def test_a_wrong_checksum_is_found_in_a_table_that_was_open_before() -> None:
     table = sound()
     state = table.state()
