@@ -11,6 +11,7 @@ from lakewright.actions.checks.findings import KEPT, Findings
 from lakewright.actions.fsck import FsckReport, fsck
 from lakewright.format.hudi.bloom import BloomBuilder
 from lakewright.format.hudi.hashing_config import FIRST_INSTANT, hashing_config_path
+from lakewright.format.hudi.log.write import avro_block, data_header, delete_block
 from lakewright.format.hudi.metadata.clean import CleanedPartition, CleanMetadata, encode_clean
 from lakewright.format.hudi.metadata.commit import CommitMetadata, WriteStat, encode_commit
 from lakewright.format.hudi.metadata.compaction import (
@@ -261,6 +262,34 @@ def test_rows_are_checked_when_asked_to(how: str) -> None:
     table = TinyTable().commit(1, {"dt=a": {base_name(GROUP, 1): data}})
     assert fsck(table.state()).ok
     assert codes(fsck(table.state(), deep=True)) == {code}
+
+
+def test_values_of_every_column_are_read_when_asked_to() -> None:
+    table = sound()
+    data = bytearray(table.storage.read(FIRST))
+    column = pq.read_metadata(io.BytesIO(data)).row_group(0).column(5)
+    assert column.path_in_schema == "id"
+    start = column.dictionary_page_offset
+    data[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    table.touch(FIRST, bytes(data))
+    assert fsck(table.state()).ok
+    (problem,) = fsck(table.state(), deep=True).problems
+    assert (problem.code, problem.path) == ("base-file", FIRST)
+
+
+def test_blocks_of_logs_are_read_when_asked_to() -> None:
+    schema = '{"type":"record","name":"r","fields":[{"name":"id","type":["null","string"]}]}'
+    block = avro_block(pa.table({"id": ["k1", "k2"]}), data_header(at(3), schema))
+    gone = delete_block(["k1"], ["dt=a"], data_header(at(3), schema))
+    name = log_name(GROUP, 3)
+    table = sound(mor=True).commit(3, {"dt=a": {name: block + gone}})
+    report = fsck(table.state(), deep=True)
+    assert report.ok and report.checked["log records"] == 3
+    # The length of a text inside the first record; frames and sizes stay as they are.
+    table.touch(f"dt=a/{name}", block.replace(b"\x02\x04k1", b"\x02\x7ek1") + gone)
+    assert fsck(table.state()).ok
+    (problem,) = fsck(table.state(), deep=True).problems
+    assert (problem.code, problem.path) == ("log-block", f"dt=a/{name}")
 
 
 def test_a_row_newer_than_its_file_is_found() -> None:
