@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import TypeAlias
 
 from lakewright.format.hudi.metadata.commit import CommitMetadata
@@ -18,7 +19,13 @@ from lakewright.model.files import (
     PartitionIncrementalSnapshot,
     PartitionSnapshot,
 )
-from lakewright.model.instant import BEGINNING, Instant, effective_time, requested_time
+from lakewright.model.instant import (
+    BEGINNING,
+    Instant,
+    effective_time,
+    parse_point_in_time,
+    requested_time,
+)
 from lakewright.model.lazy import lazy
 from lakewright.storage.port import Folder
 from lakewright.table.footers import FOOTERS, FooterPruner, ask
@@ -36,6 +43,8 @@ from lakewright.timeline.moments import whole_second
 #: time into the rows that it merges, and shows them in its window.
 _COMPACTING = frozenset({"COMPACT"})
 
+#: What names a point in time: an instant, its text, or a time.
+Point: TypeAlias = Instant | str | datetime | date
 #: Conditions that all must hold, each as it was written, as SQL text, or bound already.
 Filters: TypeAlias = Sequence[Expression | BoundExpression | str]
 
@@ -67,7 +76,7 @@ class FileIndex:
 
     def list_files_at(
         self,
-        instant: Instant | str | None = None,
+        instant: Point | None = None,
         filters: Filters = (),
         *,
         read_optimized: bool = False,
@@ -80,7 +89,7 @@ class FileIndex:
         cleaned away raises ``HistoryGone`` before anything is listed.
         """
         filters = self._bound(filters)
-        as_of = requested_time(instant)
+        as_of = self._moment(instant, requested_time)
         visible = see_at(self.state, as_of)
         choose = latest_bases if read_optimized else latest_slices
         latest = self._latest_at(as_of)
@@ -98,8 +107,8 @@ class FileIndex:
 
     def list_files_between(
         self,
-        start: Instant | str | None,
-        end: Instant | str | None,
+        start: Point | None,
+        end: Point | None,
         filters: Filters = (),
         *,
         tally: Tally | None = None,
@@ -111,10 +120,10 @@ class FileIndex:
         rows too: the commit time of a row tells whether it belongs to the window.
         """
         filters = self._bound(filters)
-        start, end = effective_time(start), effective_time(end)
-        visible = see_until(self.state, end)
-        touched = self._touched(window(self.state, start, end))
-        everything = start is None or start == BEGINNING
+        after, upto = self._moment(start, effective_time), self._moment(end, effective_time)
+        visible = see_until(self.state, upto)
+        touched = self._touched(window(self.state, after, upto))
+        everything = after is None or after == BEGINNING
         count = Tally() if tally is None else tally
         prune = self._pruning(filters, count)
 
@@ -166,6 +175,14 @@ class FileIndex:
     @lazy
     def _tree(self) -> Tree:
         return Tree(self.state.storage, self.state.config, table_schema(self.state))
+
+    def _moment(
+        self, point: "Point | None", counted: Callable[[Instant], str | None]
+    ) -> str | None:
+        """Return the instant time of what a caller names; ``Invalid`` where it is none."""
+        if point is None or isinstance(point, Instant):
+            return None if point is None else counted(point)
+        return parse_point_in_time(point, self.state.config.timezone)
 
     def _bound(self, filters: Filters) -> Sequence[BoundExpression]:
         """Resolve the names of filters against the schema, once, before any folder is listed."""

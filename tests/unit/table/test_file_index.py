@@ -12,6 +12,7 @@ from lakewright.model.expression.build import col
 from lakewright.model.expression.nodes import Expression
 from lakewright.model.expression.parse import parse_expression
 from lakewright.model.files import FileSlice, PartitionDescriptor
+from lakewright.model.instant import instant_datetime
 from lakewright.storage.memory import MemoryStorage
 from lakewright.storage.port import FileStat, Folder
 from lakewright.table.file_index import FileIndex
@@ -363,3 +364,25 @@ def test_wrong_conditions_are_refused_before_anything_is_listed(filters: object,
     ):
         with pytest.raises(Invalid, match=re.escape(told)):
             ask()
+
+
+@VERSIONS
+def test_points_in_time_are_taken_in_every_form(version: int) -> None:
+    index = FileIndex(days(TinyTable(version)).state())
+    second = instant_datetime(at(2))
+    until_second = groups(index.list_files_at(at(2)))
+    assert len(until_second) == 2
+    for point in (second, second.isoformat(), index.state.timeline.data()[1]):
+        assert groups(index.list_files_at(point)) == until_second
+    assert len(groups(index.list_files_at(second.date()))) == 3, "the day's commits are seen"
+    assert not groups(index.list_files_between(second.date(), None))
+    for wrong in ("zzz", "2026", ""):
+        for ask in (
+            lambda text=wrong: index.list_files_at(text),
+            lambda text=wrong: index.list_files_between(text, None),
+            lambda text=wrong: index.list_files_between(None, text),
+            lambda text=wrong: index.state.timeline.between(text, None),
+            lambda text=wrong: index.state.timeline.between(None, text),
+        ):
+            with pytest.raises(Invalid, match="neither an instant nor a time"):
+                ask()
