@@ -29,6 +29,7 @@ from lakewright.format.hudi.hashing_config import (
 from lakewright.format.hudi.history import append_history, read_history
 from lakewright.format.hudi.index_defs import decode_index_defs, encode_index_defs
 from lakewright.format.hudi.instant_names import instant_file_name, parse_instant_name
+from lakewright.format.hudi.internal_schema import parse_history, render_history
 from lakewright.format.hudi.metadata import (
     clean,
     commit,
@@ -296,6 +297,16 @@ def test_index_and_hashing_configs_survive(root: Path, table: tuple[str, str]) -
         config = decode_hashing_config(path.read_bytes(), path.name)
         assert parse_hashing_config_name(path.name) == config.instant
         assert encode_hashing_config(config) == path.read_bytes()
+
+
+@pytest.mark.parametrize("table", [p for p in params("own") if "renamed" in str(p.id)])
+def test_histories_of_schemas_survive_byte_for_byte(root: Path, table: tuple[str, str]) -> None:
+    files = [path for path in root.rglob("*.schemacommit") if path.stat().st_size]
+    assert files
+    for path in files:
+        history = parse_history(path.read_bytes(), path.name)
+        assert len({schema.version for schema in history}) == len(history) > 0
+        assert render_history(history) == path.read_bytes()
 
 
 @pytest.mark.parametrize("table", [p for p in params("golden", "own") if "archived" in str(p.id)])

@@ -19,7 +19,7 @@ __all__ = ["FsckReport", "Problem", "fsck"]
 
 
 def fsck(state: TableState, *, deep: bool = False) -> FsckReport:
-    """Check properties, timeline, history and every file; ``deep`` reads the base files too.
+    """Check properties, timeline, history and every file; ``deep`` reads what live ones hold.
 
     Problems break the format. Notes do not: pending actions, orphan files, missing checksums
     and the like. Nothing is changed. Memory holds the names of the files that the retained

@@ -169,7 +169,7 @@ class Table(Editable, Alterable, Streaming, Retained):
         return self._scan(state, request)
 
     def fsck(self, *, deep: bool = False) -> FsckReport:
-        """Check the invariants of the format; ``deep`` opens every data file as well."""
+        """Check the invariants of the format; ``deep`` reads every live data file as well."""
         return fsck(self._state(), deep=deep)
 
     def _scan(self, state: TableState, request: ScanRequest) -> Scan:

@@ -138,7 +138,7 @@ def _candidates(footer: BaseFooter, keys: pa.Array) -> Places:
     if not len(rows) or footer.bloom is None or len(rows) > footer.num_rows * _WORTH_ASKING:
         return rows
     try:
-        bloom = parse_bloom(*footer.bloom, footer.path)
+        bloom = parse_bloom(*footer.bloom, footer.path, footer.offset)
     except (Corrupt, Unsupported):
         return rows  # a filter that cannot be read rules nothing out
     some = keys if len(rows) == len(keys) else keys.take(pa.array(rows))

@@ -122,7 +122,7 @@ class MissingExtra(Unsupported):
 
 
 class Corrupt(LakewrightError):
-    """Bytes on storage do not follow the format; facts hold ``path`` and maybe ``offset``."""
+    """Bytes on storage do not follow the format; facts hold ``path``, in data files ``offset``."""
 
     code = "corrupt"
 

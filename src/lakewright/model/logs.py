@@ -2,8 +2,9 @@
 
     log.warning("a corrupt log block was passed over", extra=facts(path=path, offset=offset))
 
-A handler that knows facts (``lakewright --log-format json`` has one) writes them as fields; any
-other writes the message alone. Without a handler of the application's, nothing is written.
+A handler that knows facts writes them too: ``lakewright`` behind its messages, and with
+``--log-format json`` as fields. Any other writes the message alone. Without a handler of the
+application's, nothing is written.
 """
 
 from collections.abc import Mapping

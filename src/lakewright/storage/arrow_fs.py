@@ -41,6 +41,8 @@ PARAMETERS = declare(
     allowed="name=value pairs joined by &",
 )
 
+#: Google's client asks for a quarter of an hour by default, even without any credentials.
+_PATIENCE = ("retry_limit_seconds", "60")
 _THREADS = 16
 _WRITES_WHOLE = frozenset({"gcs", "abfs", "s3"})
 """File systems in which a new file shows only once it is complete."""
@@ -49,6 +51,8 @@ _WRITES_WHOLE = frozenset({"gcs", "abfs", "s3"})
 def open_arrow(uri: str, options: Mapping[str, str]) -> "ArrowStorage":
     """Open the file system that pyarrow has for this URI's scheme."""
     parameters = PARAMETERS.read(options)
+    if uri.startswith(("gs://", "gcs://")) and _PATIENCE[0] not in parameters:
+        parameters = "&".join(filter(None, (parameters, "=".join(_PATIENCE))))
     root = uri.rstrip("/")
     try:
         filesystem, path = arrow_files.FileSystem.from_uri(
@@ -62,7 +66,7 @@ def open_arrow(uri: str, options: Mapping[str, str]) -> "ArrowStorage":
         ) from cause
     except OSError as cause:
         raise Unavailable(
-            f"{uri!r} did not answer: {cause}", next_step="Check the address.", uri=uri
+            f"{uri!r} did not answer: {cause}.", next_step="Check the address.", uri=uri
         ) from cause
     return ArrowStorage(root, dict(options), filesystem, path.rstrip("/"))
 

@@ -65,7 +65,7 @@ def open_fsspec(uri: str, options: Mapping[str, str]) -> "FsspecStorage":
         ) from cause
     except OSError as cause:
         raise Unavailable(
-            f"{uri!r} did not answer: {cause}", next_step="Check the address.", uri=uri
+            f"{uri!r} did not answer: {cause}.", next_step="Check the address.", uri=uri
         ) from cause
     return FsspecStorage(root, dict(options), filesystem, path.rstrip("/"))
 

@@ -2,16 +2,30 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TypeAlias
 
-from lakewright.model.expression.bound import BoundExpression
+from lakewright.format.hudi.metadata.commit import CommitMetadata
+from lakewright.model.errors import Invalid
+from lakewright.model.expression.bind import bind
+from lakewright.model.expression.bound import BoundExpression, BoundNode
+from lakewright.model.expression.nodes import Expression
+from lakewright.model.expression.parse import parse_expression
 from lakewright.model.files import (
     FileGroup,
+    FileGroupId,
     FileSlice,
     PartitionDescriptor,
     PartitionIncrementalSnapshot,
     PartitionSnapshot,
 )
-from lakewright.model.instant import BEGINNING, Instant, effective_time, requested_time
+from lakewright.model.instant import (
+    BEGINNING,
+    Instant,
+    effective_time,
+    parse_point_in_time,
+    requested_time,
+)
 from lakewright.model.lazy import lazy
 from lakewright.storage.port import Folder
 from lakewright.table.footers import FOOTERS, FooterPruner, ask
@@ -28,6 +42,11 @@ from lakewright.timeline.moments import whole_second
 #: those rows through the write that made them. Not so log compaction: Hudi writes its own commit
 #: time into the rows that it merges, and shows them in its window.
 _COMPACTING = frozenset({"COMPACT"})
+
+#: What names a point in time: an instant, its text, or a time.
+Point: TypeAlias = Instant | str | datetime | date
+#: Conditions that all must hold, each as it was written, as SQL text, or bound already.
+Filters: TypeAlias = Sequence[Expression | BoundExpression | str]
 
 
 @dataclass(frozen=True)
@@ -46,8 +65,9 @@ class FileIndex:
     pruner: Pruner | None = None
     footers: int | None = None
 
-    def partitions(self, filters: Sequence[BoundExpression] = ()) -> Iterator[PartitionDescriptor]:
+    def partitions(self, filters: Filters = ()) -> Iterator[PartitionDescriptor]:
         """Stream the partitions that hold visible files now and may match the filters."""
+        filters = self._bound(filters)
         visible = see_at(self.state, None)
         for descriptor, folder in walk_partitions(self._tree, filters, Tally()):
             if latest_slices(_listing(folder), visible) or not self.state.config.partition_fields:
@@ -56,8 +76,8 @@ class FileIndex:
 
     def list_files_at(
         self,
-        instant: Instant | str | None = None,
-        filters: Sequence[BoundExpression] = (),
+        instant: Point | None = None,
+        filters: Filters = (),
         *,
         read_optimized: bool = False,
         tally: Tally | None = None,
@@ -68,7 +88,8 @@ class FileIndex:
         unpartitioned table. ``read_optimized`` lists base files alone. A time that was
         cleaned away raises ``HistoryGone`` before anything is listed.
         """
-        as_of = requested_time(instant)
+        filters = self._bound(filters)
+        as_of = self._moment(instant, requested_time)
         visible = see_at(self.state, as_of)
         choose = latest_bases if read_optimized else latest_slices
         latest = self._latest_at(as_of)
@@ -86,9 +107,9 @@ class FileIndex:
 
     def list_files_between(
         self,
-        start: Instant | str | None,
-        end: Instant | str | None,
-        filters: Sequence[BoundExpression] = (),
+        start: Point | None,
+        end: Point | None,
+        filters: Filters = (),
         *,
         tally: Tally | None = None,
     ) -> Iterator[PartitionIncrementalSnapshot]:
@@ -98,10 +119,11 @@ class FileIndex:
         are visited. Groups that were merely compacted are left out. The slices may hold older
         rows too: the commit time of a row tells whether it belongs to the window.
         """
-        start, end = effective_time(start), effective_time(end)
-        visible = see_until(self.state, end)
-        touched = self._touched(window(self.state, start, end))
-        everything = start is None or start == BEGINNING
+        filters = self._bound(filters)
+        after, upto = self._moment(start, effective_time), self._moment(end, effective_time)
+        visible = see_until(self.state, upto)
+        touched = self._touched(window(self.state, after, upto))
+        everything = after is None or after == BEGINNING
         count = Tally() if tally is None else tally
         prune = self._pruning(filters, count)
 
@@ -124,22 +146,66 @@ class FileIndex:
 
         return stream()
 
-    def file_groups(self, filters: Sequence[BoundExpression] = ()) -> Iterator[FileGroup]:
+    def file_groups(self, filters: Filters = ()) -> Iterator[FileGroup]:
         """Stream the file groups of the table, each with all its committed slices, newest first.
 
         Groups that a later write replaced are among them until they are cleaned away, and so are
         older slices.
         """
+        filters = self._bound(filters)
         visible = see_at(self.state, None)
         for _, folder in walk_partitions(self._tree, filters, Tally()):
             yield from file_groups(_listing(folder), visible)
         self._check_standing(visible, latest_slices, filters)
+
+    def timeline_of(self, group: FileGroup | FileGroupId) -> tuple[Instant, ...]:
+        """Return the completed writes of the active timeline that wrote or replaced a group."""
+        wanted = group.id if isinstance(group, FileGroup) else group
+
+        def affects(body: CommitMetadata) -> bool:
+            written = body.write_stats.get(wanted.partition, ())
+            replaced = body.replaced.get(wanted.partition, ())
+            return wanted.file_id in replaced or any(s.file_id == wanted.file_id for s in written)
+
+        bodies = self.state.timeline.commits(self.state.timeline.data())
+        return tuple(instant for instant, body in bodies if affects(body))
 
     # ------------------------------------------------------------------- support
 
     @lazy
     def _tree(self) -> Tree:
         return Tree(self.state.storage, self.state.config, table_schema(self.state))
+
+    def _moment(
+        self, point: "Point | None", counted: Callable[[Instant], str | None]
+    ) -> str | None:
+        """Return the instant time of what a caller names; ``Invalid`` where it is none."""
+        if point is None or isinstance(point, Instant):
+            return None if point is None else counted(point)
+        return parse_point_in_time(point, self.state.config.timezone)
+
+    def _bound(self, filters: Filters) -> Sequence[BoundExpression]:
+        """Resolve the names of filters against the schema, once, before any folder is listed."""
+        if isinstance(filters, str | Expression | BoundNode):
+            raise Invalid(
+                f"filters={filters!r} is one condition.",
+                next_step="Give a list of those that all must hold: filters=[…].",
+                argument="filters",
+            )
+        found: list[BoundExpression] = []
+        for one in filters:
+            written = parse_expression(one) if isinstance(one, str) else one
+            if isinstance(written, Expression):
+                found.append(bind(written, self._tree.schema))
+            elif isinstance(written, BoundNode):
+                found.append(written)
+            else:
+                raise Invalid(
+                    f"{one!r} is no condition.",
+                    next_step="Make one with lakewright.col() and lit(), or write SQL text.",
+                    argument="filters",
+                )
+        return found
 
     def _check_standing(
         self, visible: Visibility, choose: "_Choose", filters: Sequence[BoundExpression]

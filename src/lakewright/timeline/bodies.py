@@ -56,10 +56,27 @@ Plan: TypeAlias = (
     CleanPlan | CompactionPlan | ReplacePlan | RollbackPlan | RestorePlan | IndexPlan | None
 )
 
+
+def _decode_written(data: bytes, path: str) -> CommitMetadata:
+    """Read the body of a completed write; an empty one was cut off, whatever the write held.
+
+    Taken for a write that wrote nothing, it would hide rows from everyone who reads changes.
+    """
+    if not data:
+        raise Corrupt(
+            f"{path} is empty: which files the write made is lost.",
+            next_step="Open the table again if its writer is still at it; else restore the file "
+            "from a copy.",
+            path=path,
+            offset=0,
+        )
+    return decode_commit(data, path)
+
+
 _COMPLETED: Mapping[Action, Callable[[bytes, str], Metadata]] = {
-    Action.COMMIT: decode_commit,
-    Action.DELTACOMMIT: decode_commit,
-    Action.REPLACECOMMIT: decode_commit,
+    Action.COMMIT: _decode_written,
+    Action.DELTACOMMIT: _decode_written,
+    Action.REPLACECOMMIT: _decode_written,
     Action.CLEAN: decode_clean,
     Action.ROLLBACK: decode_rollback,
     Action.RESTORE: decode_restore,
@@ -107,7 +124,7 @@ class Bodies:
                 next_step="Ask for a completed commit, delta commit or replace commit.",
                 instant=str(entry.instant),
             )
-        return self._cached(f"{_key(entry)} done", entry, State.COMPLETED, decode_commit)
+        return self._cached(f"{_key(entry)} done", entry, State.COMPLETED, _decode_written)
 
     def commits(self, entries: Sequence[Entry]) -> Iterator[tuple[Instant, CommitMetadata]]:
         """Stream the metadata of many writes: archived ones first, in one pass, oldest first."""
@@ -117,7 +134,8 @@ class Bodies:
             for past in read_history(self._storage, self._config, after=_before(earliest)):
                 wanted = archived.get(f"{past.instant.requested} {past.instant.action}")
                 if wanted is not None and past.metadata is not None:
-                    yield wanted, decode_commit(past.metadata, str(wanted))
+                    where = f"{self._config.history_folder}:{wanted}"
+                    yield wanted, _decode_written(past.metadata, where)
         for entry in entries:
             if not entry.archived:
                 yield entry.instant, self.commit(entry)
@@ -246,6 +264,7 @@ def _never_empty(decode: Callable[[bytes, str], Plan]) -> Callable[[bytes, str],
                 f"{path} is empty: which files it plans for is lost.",
                 next_step="Restore it from a copy.",
                 path=path,
+                offset=0,
             )
         return decode(data, path)
 

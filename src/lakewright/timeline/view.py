@@ -84,8 +84,8 @@ class TimelineView:
         Times are completion times in layout 2 and instant times in layout 1; None, and
         ``"000"`` as start, leave that side open.
         """
-        after = "" if start is None or start == BEGINNING else whole_second(start)
-        upto = None if end is None else whole_second(end)
+        after = "" if start is None or start == BEGINNING else self._time(start)
+        upto = None if end is None else self._time(end)
         chosen = [
             i
             for i in self.instants
@@ -94,6 +94,9 @@ class TimelineView:
             and (upto is None or i.completed <= upto)
         ]
         return tuple(sorted(chosen, key=lambda i: (i.completed or "", i.requested)))
+
+    def _time(self, text: str) -> str:
+        return whole_second(parse_point_in_time(text, self.config.timezone))
 
     def find_latest_completed_action_at(
         self, moment: Instant | str | datetime | date

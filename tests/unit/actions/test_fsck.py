@@ -11,6 +11,7 @@ from lakewright.actions.checks.findings import KEPT, Findings
 from lakewright.actions.fsck import FsckReport, fsck
 from lakewright.format.hudi.bloom import BloomBuilder
 from lakewright.format.hudi.hashing_config import FIRST_INSTANT, hashing_config_path
+from lakewright.format.hudi.log.write import avro_block, data_header, delete_block
 from lakewright.format.hudi.metadata.clean import CleanedPartition, CleanMetadata, encode_clean
 from lakewright.format.hudi.metadata.commit import CommitMetadata, WriteStat, encode_commit
 from lakewright.format.hudi.metadata.compaction import (
@@ -197,6 +198,19 @@ def test_each_break_is_found_and_nothing_else(how: str) -> None:
     assert codes(report) == {code}
 
 
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("held", [b"", b"{cut off"], ids=["empty", "cut off"])
+def test_a_damaged_body_is_told_once_with_the_file_that_is_there(version: int, held: bytes) -> None:
+    table = sound(version)
+    state = table.state()
+    name = f"{at(1)}.commit" if version == 6 else f"{at(1)}_{completion(1)}.commit"
+    path = f"{state.config.timeline_folder}/{name}"
+    assert state.storage.stat(path) is not None
+    state.storage.write(path, held)
+    report = fsck(table.state())
+    assert [(p.code, p.path) for p in report.problems if p.code == "body"] == [("body", path)]
+
+
 def test_a_wrong_checksum_is_found_in_a_table_that_was_open_before() -> None:
     table = sound()
     state = table.state()
@@ -248,6 +262,34 @@ def test_rows_are_checked_when_asked_to(how: str) -> None:
     table = TinyTable().commit(1, {"dt=a": {base_name(GROUP, 1): data}})
     assert fsck(table.state()).ok
     assert codes(fsck(table.state(), deep=True)) == {code}
+
+
+def test_values_of_every_column_are_read_when_asked_to() -> None:
+    table = sound()
+    data = bytearray(table.storage.read(FIRST))
+    column = pq.read_metadata(io.BytesIO(data)).row_group(0).column(5)
+    assert column.path_in_schema == "id"
+    start = column.dictionary_page_offset
+    data[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    table.touch(FIRST, bytes(data))
+    assert fsck(table.state()).ok
+    (problem,) = fsck(table.state(), deep=True).problems
+    assert (problem.code, problem.path) == ("base-file", FIRST)
+
+
+def test_blocks_of_logs_are_read_when_asked_to() -> None:
+    schema = '{"type":"record","name":"r","fields":[{"name":"id","type":["null","string"]}]}'
+    block = avro_block(pa.table({"id": ["k1", "k2"]}), data_header(at(3), schema))
+    gone = delete_block(["k1"], ["dt=a"], data_header(at(3), schema))
+    name = log_name(GROUP, 3)
+    table = sound(mor=True).commit(3, {"dt=a": {name: block + gone}})
+    report = fsck(table.state(), deep=True)
+    assert report.ok and report.checked["log records"] == 3
+    # The length of a text inside the first record; frames and sizes stay as they are.
+    table.touch(f"dt=a/{name}", block.replace(b"\x02\x04k1", b"\x02\x7ek1") + gone)
+    assert fsck(table.state()).ok
+    (problem,) = fsck(table.state(), deep=True).problems
+    assert (problem.code, problem.path) == ("log-block", f"dt=a/{name}")
 
 
 def test_a_row_newer_than_its_file_is_found() -> None:

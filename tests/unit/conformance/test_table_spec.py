@@ -78,6 +78,20 @@ def test_a_file_group_holds_its_slices_newest_first(own_table: Tables) -> None:
         assert times == sorted(times, reverse=True)
 
 
+@pytest.mark.parametrize("name", ["orders_cow", "orders_mor", "orders_mor_v6"])
+def test_a_file_group_has_a_timeline_of_its_own(own_table: Tables, name: str) -> None:
+    state = open_state(open_storage(own_table(name)))
+    index = FileIndex(state)
+    groups = list(index.file_groups())
+    for group in groups:
+        timeline = index.timeline_of(group)
+        assert timeline == index.timeline_of(group.id)
+        assert set(timeline) <= set(state.timeline.data())
+        requested = {instant.requested for instant in timeline}
+        assert {s.base.instant for s in group.slices if s.base is not None} <= requested
+    assert len({index.timeline_of(group) for group in groups}) > 1
+
+
 def test_a_snapshot_lists_partitions_with_their_values(orders: TableState) -> None:
     condition = bind(parse_expression("city = 'oslo'"), table_schema(orders))
     (snapshot,) = FileIndex(orders).list_files_at(None, [condition])

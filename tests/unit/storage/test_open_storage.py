@@ -5,11 +5,20 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from lakewright.model import extras
-from lakewright.model.errors import Invalid, InvalidOption, InvalidPath, MissingExtra, Unsupported
+from lakewright.model.errors import (
+    Invalid,
+    InvalidOption,
+    InvalidPath,
+    MissingExtra,
+    Unavailable,
+    Unsupported,
+)
+from lakewright.storage import arrow_fs
 from lakewright.storage.local import LocalStorage
 from lakewright.storage.memory import MemoryStorage
 from lakewright.storage.open import open_storage
@@ -152,3 +161,28 @@ def test_opening_imports_only_what_it_needs():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert found.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("", "gs://b/t?retry_limit_seconds=60"),
+        ("scheme=http", "gs://b/t?scheme=http&retry_limit_seconds=60"),
+        ("retry_limit_seconds=5", "gs://b/t?retry_limit_seconds=5"),
+    ],
+)
+def test_google_is_not_asked_for_a_quarter_of_an_hour(
+    given: str, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    class FileSystem:
+        @staticmethod
+        def from_uri(uri: str) -> None:
+            seen.append(uri)
+            raise OSError("nobody is there")
+
+    monkeypatch.setattr(arrow_fs, "arrow_files", SimpleNamespace(FileSystem=FileSystem))
+    with pytest.raises(Unavailable, match=r"nobody is there\. Check the address"):
+        arrow_fs.open_arrow("gs://b/t", {"arrow.parameters": given})
+    assert seen == [asked]

@@ -1,14 +1,18 @@
 """Listing tables: what is found, what is left out, and what is never looked at."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from lakewright.model.errors import HistoryGone
+from lakewright.model.errors import HistoryGone, Invalid
 from lakewright.model.expression.bind import bind
 from lakewright.model.expression.bound import BoundExpression
+from lakewright.model.expression.build import col
+from lakewright.model.expression.nodes import Expression
 from lakewright.model.expression.parse import parse_expression
 from lakewright.model.files import FileSlice, PartitionDescriptor
+from lakewright.model.instant import instant_datetime
 from lakewright.storage.memory import MemoryStorage
 from lakewright.storage.port import FileStat, Folder
 from lakewright.table.file_index import FileIndex
@@ -323,3 +327,62 @@ def test_partition_values_are_those_of_the_path() -> None:
     [part] = FileIndex(table.state()).list_files_at()
     values: Mapping[str, object] = part.descriptor.values
     assert values == {"dt": "a", "hour": 7}
+
+
+@VERSIONS
+@pytest.mark.parametrize(
+    "condition",
+    ["dt = '2026-11-02'", col("dt") == "2026-11-02"],
+    ids=["text", "expression"],
+)
+def test_conditions_are_taken_as_they_were_written(version: int, condition: Expression) -> None:
+    index = FileIndex(days(TinyTable(version=version)).state())
+    only = ["dt=2026-11-02"]
+    assert [part.path for part in index.partitions([condition])] == only
+    assert list(groups(index.list_files_at(None, [condition]))) == only
+    assert list(groups(index.list_files_between(None, None, [condition]))) == only
+    assert [group.id.partition for group in index.file_groups([condition])] == only
+
+
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        (["nme = 1"], "no column 'nme'. Known: "),
+        ([col("nme") == 1], "no column 'nme'. Known: "),
+        ("dt = '2026-11-02'", "is one condition"),
+        (col("dt") == "2026-11-02", "is one condition"),
+        ([7], "7 is no condition"),
+    ],
+)
+def test_wrong_conditions_are_refused_before_anything_is_listed(filters: object, told: str) -> None:
+    index = FileIndex(days(TinyTable(version=9)).state())
+    for ask in (
+        lambda: index.list_files_at(None, filters),  # type: ignore[arg-type]
+        lambda: index.list_files_between(None, None, filters),  # type: ignore[arg-type]
+        lambda: next(index.partitions(filters)),  # type: ignore[arg-type]
+        lambda: next(index.file_groups(filters)),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(Invalid, match=re.escape(told)):
+            ask()
+
+
+@VERSIONS
+def test_points_in_time_are_taken_in_every_form(version: int) -> None:
+    index = FileIndex(days(TinyTable(version)).state())
+    second = instant_datetime(at(2))
+    until_second = groups(index.list_files_at(at(2)))
+    assert len(until_second) == 2
+    for point in (second, second.isoformat(), index.state.timeline.data()[1]):
+        assert groups(index.list_files_at(point)) == until_second
+    assert len(groups(index.list_files_at(second.date()))) == 3, "the day's commits are seen"
+    assert not groups(index.list_files_between(second.date(), None))
+    for wrong in ("zzz", "2026", ""):
+        for ask in (
+            lambda text=wrong: index.list_files_at(text),
+            lambda text=wrong: index.list_files_between(text, None),
+            lambda text=wrong: index.list_files_between(None, text),
+            lambda text=wrong: index.state.timeline.between(text, None),
+            lambda text=wrong: index.state.timeline.between(None, text),
+        ):
+            with pytest.raises(Invalid, match="neither an instant nor a time"):
+                ask()

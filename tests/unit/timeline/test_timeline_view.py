@@ -335,6 +335,18 @@ def test_a_clustering_with_an_empty_plan_is_damaged() -> None:
         view.plan(clustering)
 
 
+@BOTH
+@pytest.mark.parametrize("action", ["commit", "deltacommit", "replacecommit"])
+def test_a_completed_write_with_an_empty_body_is_damaged(layout: int, action: str) -> None:
+    # Taken for a write that wrote nothing, it would hide its rows from who reads changes.
+    view = Table(layout).done(1, 2, action, b"").view()
+    (write,) = view.instants
+    for read in (view.metadata, view.commit_metadata, lambda one: list(view.commits([one]))):
+        with pytest.raises(Corrupt, match=rf"{action} is empty") as raised:
+            read(write)
+        assert raised.value.facts["offset"] == 0
+
+
 def test_notebooks_see_the_newest_instants_first_and_names_are_escaped() -> None:
     view = Table(2).done(1, 2, "deltacommit").done(3, 4, "commit").view()
     shown = view._repr_html_()

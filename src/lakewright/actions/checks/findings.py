@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from lakewright.model.errors import Conflict, Corrupt, NotFound, Unsupported
+from lakewright.model.errors import Conflict, Corrupt, LakewrightError, NotFound, Unsupported
 
 #: Problems and notes that are kept word for word; more are only counted.
 KEPT = 1_000
@@ -54,13 +54,18 @@ class Findings:
         self.checked: Counter[str] = Counter()
         self._found: Counter[str] = Counter()
         self._problems: list[Problem] = []
+        self._kept: set[Problem] = set()
         self._notes: list[Problem] = []
 
     def problem(self, code: str, path: str, message: str) -> None:
-        """Record that something breaks the format."""
+        """Record that something breaks the format; what two checks come upon counts once."""
+        made = Problem(code, path, message)
+        if made in self._kept:
+            return
         self._found[code] += 1
         if len(self._problems) < KEPT:
-            self._problems.append(Problem(code, path, message))
+            self._problems.append(made)
+            self._kept.add(made)
 
     def note(self, code: str, path: str, message: str) -> None:
         """Record something that is allowed and worth knowing."""
@@ -72,20 +77,22 @@ class Findings:
     def reading(self, code: str, path: str) -> Iterator[None]:
         """Turn bytes that cannot be read into a problem of this code, and go on after it.
 
-        What this build cannot read is no fault of the table, and is noted.
+        It is of the file that the error names, or else of ``path``. What this build cannot read
+        is no fault of the table, and is noted.
         """
         try:
             yield
         except Unsupported as error:
-            self.note("unsupported", path, str(error))
+            self.note("unsupported", _file_of(error, path), str(error))
         except (Corrupt, NotFound, Conflict) as error:
-            self.problem(code, path, str(error))
+            self.problem(code, _file_of(error, path), str(error))
 
     def merge(self, other: "Findings") -> None:
         """Add what another collection found, in its order."""
         self.checked.update(other.checked)
         self._found.update(other._found)
         self._problems.extend(other._problems[: KEPT - len(self._problems)])
+        self._kept.update(self._problems)
         self._notes.extend(other._notes[: KEPT - len(self._notes)])
 
     def report(self) -> FsckReport:
@@ -93,3 +100,8 @@ class Findings:
         return FsckReport(
             dict(self.checked), tuple(self._problems), tuple(self._notes), dict(self._found)
         )
+
+
+def _file_of(error: LakewrightError, path: str) -> str:
+    named = error.facts.get("path")
+    return named if isinstance(named, str) and named else path

@@ -1,4 +1,6 @@
-"""Deep checks: the rows of base files agree with the table's names, keys and footers."""
+"""Deep checks: every value can be read, and rows agree with the table's names, keys, footers."""
+
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -7,6 +9,8 @@ from lakewright.actions.checks.findings import Findings
 from lakewright.format.hudi.base_file import BaseFileReader, open_base
 from lakewright.format.hudi.base_pruning import java_order
 from lakewright.format.hudi.bloom import parse_bloom
+from lakewright.format.hudi.log.blocks import BlockKind, LogBlock
+from lakewright.format.hudi.log.read import read_data, read_deletes, read_positions, scan_blocks
 from lakewright.model.files import BaseFile, FileSlice
 from lakewright.model.schema import (
     COMMIT_TIME,
@@ -19,17 +23,36 @@ from lakewright.table.state import TableState
 
 
 def check_rows(state: TableState, piece: FileSlice, findings: Findings) -> None:
-    """Read the meta columns of a slice's base file and check every row."""
-    if piece.base is None:
-        return
-    with (
-        findings.reading("base-file", piece.base.path),
-        open_base(state.storage, piece.base.path, piece.base.size) as reader,
-    ):
-        findings.checked["opened files"] += 1
-        findings.checked["rows"] += reader.num_rows
-        if state.config.populate_meta_fields:
-            _check_meta(reader, piece.base, findings)
+    """Read a slice's base file and logs, and check the meta columns of every row of the former."""
+    if piece.base is not None:
+        with (
+            findings.reading("base-file", piece.base.path),
+            open_base(state.storage, piece.base.path, piece.base.size) as reader,
+        ):
+            findings.checked["opened files"] += 1
+            findings.checked["rows"] += reader.num_rows
+            if state.config.populate_meta_fields:
+                _check_meta(reader, piece.base, findings)
+            for _ in reader.iter_batches([c for c in reader.schema.names if c not in META_COLUMNS]):
+                pass  # what cannot be read raises
+    for log in piece.logs:
+        with findings.reading("log", log.path), state.storage.open(log.path) as file:
+            findings.checked["opened files"] += 1
+            for block in scan_blocks(file, log.size, log.path):
+                with findings.reading("log-block", log.path):
+                    findings.checked["log records"] += _records(file, block)
+
+
+def _records(file: IO[bytes], block: LogBlock) -> int:
+    """Read what a block holds; return how many records and deletes that are."""
+    read_positions(block)
+    match block.kind:
+        case BlockKind.CORRUPT | BlockKind.COMMAND:
+            return 0
+        case BlockKind.DELETE:
+            return len(read_deletes(file, block))
+        case _:
+            return len(read_data(file, block))
 
 
 def _check_meta(reader: BaseFileReader, base: BaseFile, findings: Findings) -> None:
@@ -65,7 +88,8 @@ def _check_keys(
             findings.problem("key-range", base.path, "keys lie outside of the footer's range.")
     if reader.footer.bloom is not None and len(distinct):
         kind, text = reader.footer.bloom
-        missing = int((~parse_bloom(kind, text, base.path).contains(distinct)).sum())
+        bloom = parse_bloom(kind, text, base.path, reader.footer.offset)
+        missing = int((~bloom.contains(distinct)).sum())
         if missing:
             findings.problem("bloom", base.path, f"the bloom filter lacks {missing} keys.")
 

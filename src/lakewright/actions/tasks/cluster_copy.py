@@ -197,7 +197,7 @@ def _joined_bloom(footers: Sequence[BaseFooter]) -> BloomFilter | None:
     for footer in footers:
         if footer.bloom is None:
             return None
-        found.append(parse_bloom(*footer.bloom, footer.path))
+        found.append(parse_bloom(*footer.bloom, footer.path, footer.offset))
     return joined(found)
 
 

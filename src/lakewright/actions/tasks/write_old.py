@@ -110,7 +110,7 @@ class OldBase:
         if rows is None or not rows.num_rows:
             return found
         try:
-            bloom = parse_bloom(*found, self.reader.path)
+            bloom = parse_bloom(*found, self.reader.path, self.reader.footer.offset)
         except (Corrupt, Unsupported):
             return None
         keys = rows.column(RECORD_KEY).combine_chunks()

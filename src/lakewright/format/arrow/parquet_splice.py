@@ -140,7 +140,9 @@ def splice(
             writer.add(source)
         except _BROKEN as cause:
             raise Corrupt(
-                f"bad parquet footer of {source.path}: {cause}.", path=source.path
+                f"bad parquet footer of {source.path}: {cause}.",
+                path=source.path,
+                offset=source.size - len(source.footer) - 8,
             ) from cause
     key, value = KNOWS_NAN
     return writer.finish({**values(), key: value.encode()})
@@ -313,7 +315,7 @@ def copy_range(
     while left > 0:
         piece = source.read(min(left, _PIECE))
         if not piece:
-            raise Corrupt(f"{path} ends within a column.", path=path)
+            raise Corrupt(f"{path} ends within a column.", path=path, offset=start)
         sink.write(piece)
         left -= len(piece)
 

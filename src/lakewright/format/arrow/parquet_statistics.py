@@ -22,11 +22,17 @@ from lakewright.format.arrow.thrift_compact import (
     Forged,
     list_head,
     skip,
+    split,
+    split_list,
+    unpacked,
     varint,
 )
 from lakewright.model.errors import Corrupt
 
 _EPOCH = datetime(1970, 1, 1)
+#: Numbers of the fields that lead from a footer to the pages of data and of dictionaries.
+_ROW_GROUPS, _CHUNKS, _COLUMN = 4, 1, 3
+_PAGES = frozenset({9, 11})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +45,29 @@ class ColumnStatistics:
 
 
 def read_statistics(
-    footer: bytes, columns: Collection[int], path: str = ""
+    footer: bytes, columns: Collection[int], path: str = "", offset: int = 0
 ) -> list[dict[int, ColumnStatistics]]:
-    """Return the statistics of some columns (by number), for each row group of the file."""
+    """Return the statistics of some columns (by number), for each row group of the file.
+
+    ``offset`` is where the footer lies in the file, for messages.
+    """
     try:
         return _Walk(footer).file(frozenset(columns))
     except (IndexError, Forged) as cause:
-        raise Corrupt(f"bad parquet footer of {path}: {cause}.", path=path) from cause
+        raise Corrupt(
+            f"bad parquet footer of {path}: {cause}.", path=path, offset=offset
+        ) from cause
+
+
+def read_group_offset(footer: bytes, group: int) -> int | None:
+    """Return where the first page of a row group lies in the file; None where it is not said."""
+    try:
+        _, groups = split_list(split(footer)[_ROW_GROUPS][1])
+        _, chunks = split_list(split(groups[group])[_CHUNKS][1])
+        columns = [split(split(chunk)[_COLUMN][1]) for chunk in chunks]
+        return min(unpacked(column[page][1]) for column in columns for page in _PAGES & {*column})
+    except (IndexError, KeyError, ValueError, Forged):
+        return None
 
 
 class _Walk:

@@ -1,6 +1,7 @@
 """Reading base files: batches of the wanted columns and row groups."""
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 
 from lakewright.format.arrow.failures import arrow_failures
 from lakewright.format.hudi.base_footer import BaseFooter, read_footer
+from lakewright.model.errors import Corrupt
 from lakewright.model.schema import RECORD_KEY
 from lakewright.storage.port import Storage
 
@@ -105,15 +107,18 @@ class BaseFileReader:
             if not wanted:
                 yield from _bare_batches(self.row_group_rows(group), batch_rows)
                 continue
-            with arrow_failures(self.path):
+            with self._failures(group):
                 batches = self._file().iter_batches(
                     batch_size=batch_rows,
                     row_groups=[group],
                     columns=asked,
                     use_threads=use_threads,
                 )
-            while (batch := self._next(batches)) is not None:
-                made = _shaped(batch, target, self.path)
+            missing = self.row_group_rows(group)
+            while (batch := self._next(batches, group, missing)) is not None:
+                missing -= len(batch)
+                with self._failures(group):
+                    made = _shaped(batch, target)
                 if keys is not None:
                     made = _with_keys(made, whole, made.column(keys))
                 yield made if filter is None else made.filter(filter)
@@ -122,7 +127,7 @@ class BaseFileReader:
         """Return all rows as one table."""
         batches = list(self.iter_batches(columns))
         names = self.schema.names if columns is None else columns
-        target = pa.schema([self.schema.field(n) for n in names if n in self.schema.names])
+        target = self._shape([name for name in names if name in self.schema.names])
         return pa.Table.from_batches(batches, target)
 
     def _shape(self, names: Sequence[str]) -> pa.Schema:
@@ -133,11 +138,25 @@ class BaseFileReader:
         """Return the column to take record keys from where both are wanted: one decoding less."""
         name = self.footer.key_column
         both = name is not None and name in wanted and RECORD_KEY in wanted
-        return name if both else None
+        return name if both and name not in self._coded else None
 
-    def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
-        with arrow_failures(self.path):
-            return next(batches, None)
+    def _next(
+        self, batches: Iterator[pa.RecordBatch], group: int, missing: int
+    ) -> pa.RecordBatch | None:
+        """Return a batch; None at the end, where no row may be missing that the footer claims."""
+        with self._failures(group):
+            batch = next(batches, None)
+        if batch is None and missing:
+            raise Corrupt(
+                f"{self.path} claims {self.row_group_rows(group)} rows in row group {group}; "
+                f"{missing} of them are not there.",
+                path=self.path,
+                offset=self.footer.group_offset(group),
+            )
+        return batch
+
+    def _failures(self, group: int) -> AbstractContextManager[None]:
+        return arrow_failures(self.path, lambda: self.footer.group_offset(group))
 
     def _file(self) -> pq.ParquetFile:
         if self._parquet is None:
@@ -152,14 +171,11 @@ class BaseFileReader:
         return self._parquet
 
 
-def _shaped(batch: pa.RecordBatch, target: pa.Schema, path: str) -> pa.RecordBatch:
+def _shaped(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     """Return the batch with the target's columns, order and types."""
     if batch.schema.names != target.names:
         batch = batch.select(target.names)
-    if batch.schema.equals(target):
-        return batch
-    with arrow_failures(path):
-        return batch.cast(target)
+    return batch if batch.schema.equals(target) else batch.cast(target)
 
 
 def _with_keys(batch: pa.RecordBatch, wanted: pa.Schema, keys: pa.Array) -> pa.RecordBatch:

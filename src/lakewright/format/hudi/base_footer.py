@@ -9,7 +9,11 @@ import pyarrow.parquet as pq
 
 from lakewright.format.arrow.failures import arrow_failures
 from lakewright.format.arrow.parquet_nan import trusted_about_nan
-from lakewright.format.arrow.parquet_statistics import ColumnStatistics, read_statistics
+from lakewright.format.arrow.parquet_statistics import (
+    ColumnStatistics,
+    read_group_offset,
+    read_statistics,
+)
 from lakewright.format.arrow.schema import MAX_DEPTH, normalised
 from lakewright.model.errors import Corrupt, NotFound, Unsupported
 from lakewright.model.lazy import lazy
@@ -29,6 +33,8 @@ KEY_COLUMN = "lakewright.key-column"
 # on a local disk a small read that mostly suffices beats a large one.
 _LOCAL_TAIL = 64 << 10
 _REMOTE_TAIL = 512 << 10
+#: What follows the footer: its length and the magic.
+_ENDING = 8
 _FORMATS = {"orc": "ORC", "hfile": "HFile", "lance": "Lance", "vortex": "Vortex"}
 
 
@@ -44,6 +50,11 @@ class BaseFooter:
         default_factory=dict, repr=False, compare=False
     )
 
+    @property
+    def offset(self) -> int:
+        """Where the footer begins in the file."""
+        return self.size - len(self.raw) - _ENDING
+
     @lazy
     def values(self) -> Mapping[str, str]:
         """The footer's key-values that are text."""
@@ -56,7 +67,7 @@ class BaseFooter:
     @lazy
     def file_schema(self) -> pa.Schema:
         """The Arrow schema exactly as the file has it."""
-        with arrow_failures(self.path):
+        with arrow_failures(self.path, self.offset):
             return self.metadata.schema.to_arrow_schema()
 
     @lazy
@@ -76,7 +87,7 @@ class BaseFooter:
     @lazy
     def created_by(self) -> str:
         """The software that wrote the file, as it calls itself."""
-        with arrow_failures(self.path):
+        with arrow_failures(self.path, self.offset):
             return str(self.metadata.created_by or "")
 
     @property
@@ -131,11 +142,18 @@ class BaseFooter:
     def statistics(self, columns: frozenset[int]) -> list[dict[int, ColumnStatistics]]:
         """Return the statistics of some parquet columns, for each row group; read once."""
         if columns not in self._known:
-            found = read_statistics(self.raw, columns, self.path)
+            found = read_statistics(self.raw, columns, self.path, self.offset)
             if len(found) != self.metadata.num_row_groups:
-                raise Corrupt(f"the footer of {self.path} is ambiguous.", path=self.path)
+                raise Corrupt(
+                    f"the footer of {self.path} is ambiguous.", path=self.path, offset=self.offset
+                )
             self._known[columns] = found
         return self._known[columns]
+
+    def group_offset(self, group: int) -> int:
+        """Return where the pages of a row group begin; those of a forged one lie at the footer."""
+        found = read_group_offset(self.raw, group)
+        return self.offset if found is None or not 0 <= found < self.size else found
 
     @lazy
     def leaves(self) -> Mapping[tuple[str, ...], int]:
@@ -177,9 +195,14 @@ def parse_footer(tail: bytes, size: int, path: str) -> BaseFooter:
             thrift_string_size_limit=len(tail),
             thrift_container_size_limit=len(tail),
         ).metadata
-    if metadata.num_rows < 0:
-        raise Corrupt(f"{path} claims {metadata.num_rows} rows.", path=path)
-    return BaseFooter(path, size, metadata, tail[:-8])
+    groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    if metadata.num_rows != sum(groups) or min(groups, default=0) < 0:
+        raise Corrupt(
+            f"{path} claims {metadata.num_rows} rows, and {sum(groups)} in its row groups.",
+            path=path,
+            offset=size - len(tail),
+        )
+    return BaseFooter(path, size, metadata, tail[:-_ENDING])
 
 
 def refuse_unknown_format(path: str) -> None:

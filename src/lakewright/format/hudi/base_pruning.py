@@ -56,7 +56,7 @@ def may_contain_key(footer: BaseFooter, keys: Sequence[str]) -> bool:
     if not candidates or footer.bloom is None:
         return bool(candidates)
     kind, text = footer.bloom
-    bloom = parse_bloom(kind, text, footer.path)
+    bloom = parse_bloom(kind, text, footer.path, footer.offset)
     return bool(bloom.contains(pa.array(candidates, pa.string())).any())
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakewright.format.arrow.failures import placed
 from lakewright.format.arrow.texts import Bytes, Texts, texts_of
 from lakewright.model.errors import Corrupt, Invalid, Unsupported
 
@@ -262,8 +263,13 @@ class BloomBuilder:
         self._count = 0
 
 
-def parse_bloom(kind: str, text: str, path: str = "") -> BloomFilter:
-    """Read a filter from a footer."""
+def parse_bloom(kind: str, text: str, path: str = "", offset: int = 0) -> BloomFilter:
+    """Read a filter from a footer, which lies at ``offset`` of the file."""
+    with placed(path, offset):
+        return _parsed(kind, text, path)
+
+
+def _parsed(kind: str, text: str, path: str) -> BloomFilter:
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as cause:

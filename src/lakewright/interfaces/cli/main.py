@@ -1,8 +1,10 @@
 """The command ``lakewright``: one verb set, errors that teach, exit codes that scripts can use."""
 
 import json
+import os
 import sys
 import warnings
+from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
@@ -25,7 +27,7 @@ from lakewright.interfaces.cli import (
     upgrades,
 )
 from lakewright.interfaces.cli.logs import LogFormat, configure
-from lakewright.interfaces.cli.output import plain
+from lakewright.interfaces.cli.output import plain, printable
 from lakewright.model.errors import LakewrightError
 from lakewright.model.version import VERSION
 
@@ -83,22 +85,41 @@ def options(
 
 def run() -> None:
     """Run the command line; an error of ours is one line on standard error and exit code 1."""
+    if sys.stdout is None:  # closed by who started us: the work is done, and told to nobody
+        sys.stdout = _nowhere()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _say_warning
-            # Run as a module the name would be three words, and printed commands begin with it.
-            app(prog_name="lakewright")
+            try:
+                # Run as a module the name would be three words, and printed commands begin with it.
+                app(prog_name="lakewright")
+            finally:
+                sys.stdout.flush()
     except LakewrightError as error:
         if "--output=json" in sys.argv or _follows("--output", "json") or _follows("-o", "json"):
             body = {"error": error.code, "message": str(error), "facts": plain(error.facts)}
             sys.stderr.write(json.dumps(body, ensure_ascii=False) + "\n")
         else:
-            line = Text(f"lakewright: {error}", style="red")
+            line = Text(printable(f"lakewright: {error}"), style="red")
             Console(stderr=True).print(line, soft_wrap=True)
         sys.exit(1)
     except BrokenPipeError:  # `| head` closed the pipe: not an error of ours
         sys.stderr.close()
         sys.exit(141)
+    except OSError as error:  # storage has errors of its own: this one is of what was printed
+        _say_unwritten(error)
+        sys.exit(1)
+
+
+def _say_unwritten(error: OSError) -> None:
+    told = f"lakewright: the output could not be written: {error.strerror or error}."
+    Console(stderr=True).print(Text(told, style="red"), soft_wrap=True)
+    # What is left in the buffer would fail once more at the end, with a trace of the interpreter.
+    sys.stdout = _nowhere()
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w")
 
 
 def _say_warning(
@@ -110,7 +131,7 @@ def _say_warning(
     line: str | None = None,
 ) -> None:
     """Print a warning as one line; which line of the program it came from helps nobody here."""
-    told = Text(f"lakewright: warning: {message}", style="yellow")
+    told = Text(printable(f"lakewright: warning: {message}"), style="yellow")
     Console(stderr=True).print(told, soft_wrap=True)
 
 

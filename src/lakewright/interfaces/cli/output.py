@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -13,6 +14,7 @@ from itertools import islice
 
 from rich.console import Console
 from rich.table import Table as Grid
+from rich.text import Text
 
 Row = Mapping[str, object]
 
@@ -46,15 +48,15 @@ def emit(
 def _emit_table(
     columns: Sequence[str], rows: Iterable[Row], title: str | None, limit: int | None
 ) -> None:
-    grid = Grid(title=title, title_justify="left", header_style="bold cyan")
+    grid = Grid(title=title and _text(title), title_justify="left", header_style="bold cyan")
     for column in columns:
-        grid.add_column(column, overflow="fold")
+        grid.add_column(_text(column), overflow="fold")
     shown, cut = 0, False
     for row in rows:
         if limit is not None and shown == limit:
             cut = True
             break
-        grid.add_row(*(_cell(row.get(c)) for c in columns))
+        grid.add_row(*(_text(_cell(row.get(c))) for c in columns))
         shown += 1
     console = _console()
     console.print(grid)
@@ -85,23 +87,37 @@ def emit_facts(facts: Mapping[str, object], output: Output, *, title: str) -> No
         if output is Output.csv:
             _emit_csv(("fact", "value"), rows)
         else:
-            grid = Grid(title=title, title_justify="left", show_header=False)
+            grid = Grid(title=_text(title), title_justify="left", show_header=False)
             grid.add_column(style="bold cyan")
             grid.add_column(overflow="fold")
             for row in rows:
-                grid.add_row(row["fact"], row["value"])
+                grid.add_row(_text(row["fact"]), _text(row["value"]))
             _console().print(grid)
 
 
 def say(line: str, *, good: bool) -> None:
     """Print a verdict for people, in green or red on a terminal; a line stays one line."""
     style = "green" if good else "red"
-    _console().print(line, style=style, highlight=False, markup=False, soft_wrap=True)
+    _console().print(printable(line), style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def _console() -> Console:
     # A pipe has no width of its own: let the table be as wide as it needs.
     return Console() if sys.stdout.isatty() else Console(width=240, no_color=True)
+
+
+#: What moves the cursor, changes colours or turns the direction of a line on a terminal.
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Return text of a table as a terminal may have it: what would steer one is written out."""
+    return _STEERING.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def _text(value: str) -> Text:
+    """Return a value as it is: brackets in it are no markup."""
+    return Text(printable(value))
 
 
 def plain(value: object) -> object:

@@ -205,7 +205,7 @@ def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, object]]:
 @app.command()
 def fsck(
     path: Path,
-    deep: Annotated[bool, typer.Option("--deep", help="Open every data file as well.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Read all live data files as well.")] = False,
     output: As = Output.table,
 ) -> None:
     """Check every invariant of the format; exit code 2 when something is wrong."""

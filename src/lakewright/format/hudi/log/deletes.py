@@ -96,7 +96,9 @@ def decode_deletes(data: bytes, path: str, offset: int) -> DeleteRecords:
         datum = fastavro.schemaless_reader(source, _SCHEMA, None, return_record_name=True)
     except (EOFError, ValueError, IndexError, StopIteration, OverflowError, TypeError) as cause:
         raise Corrupt(
-            f"bad delete block in {path}: {cause}.", path=path, offset=offset + source.tell()
+            f"bad delete block in {path}: {str(cause) or 'it is cut short'}.",
+            path=path,
+            offset=offset + source.tell(),
         ) from cause
     if source.tell() != len(data):
         raise Corrupt(

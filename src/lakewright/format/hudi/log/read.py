@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakewright.format.arrow.failures import arrow_failures
+from lakewright.format.arrow.failures import arrow_failures, placed
 from lakewright.format.hudi.avro_records import decode_framed
 from lakewright.format.hudi.base_footer import BaseFooter
 from lakewright.format.hudi.log.blocks import (
@@ -198,9 +198,11 @@ def read_data(file: IO[bytes], block: LogBlock, columns: Sequence[str] | None = 
     """
     match block.kind:
         case BlockKind.AVRO_DATA | BlockKind.CDC_DATA:
-            return _avro_data(file, block, columns)
+            with placed(block.path, block.offset):
+                return _avro_data(file, block, columns)
         case BlockKind.PARQUET_DATA:
-            return _parquet_data(file, block, columns)
+            with placed(block.path, block.offset):
+                return _parquet_data(file, block, columns)
         case BlockKind.HFILE_DATA:
             raise Unsupported(
                 f"{block.path} holds HFile records, which only Hudi's metadata table uses.",
@@ -264,10 +266,19 @@ def _parquet_data(file: IO[bytes], block: LogBlock, columns: Sequence[str] | Non
             thrift_string_size_limit=max(1, block.content_length),
             thrift_container_size_limit=max(1, block.content_length),
         )
-        target = BaseFooter(block.path, block.content_length, parquet.metadata).schema
+        end = block.content_offset + block.content_length
+        target = BaseFooter(block.path, end, parquet.metadata).schema
         if columns is not None:
             target = pa.schema([target.field(c) for c in columns if c in target.names])
-        return parquet.read(columns=target.names).select(target.names).cast(target)
+        rows = parquet.read(columns=target.names).select(target.names).cast(target)
+    if target.names and len(rows) != parquet.metadata.num_rows:
+        raise Corrupt(
+            f"a block of {block.path} claims {parquet.metadata.num_rows} records and holds "
+            f"{len(rows)}.",
+            path=block.path,
+            offset=block.offset,
+        )
+    return rows
 
 
 class _Part(io.RawIOBase):
@@ -343,4 +354,5 @@ def read_positions(block: LogBlock) -> npt.NDArray[np.uint64] | None:
     if not text:
         return None
     # Records with distinct keys take a byte each at least, so the content bounds their number.
-    return decode_positions(text, limit=block.content_length, path=block.path)
+    with placed(block.path, block.offset):
+        return decode_positions(text, limit=block.content_length, path=block.path)

@@ -73,7 +73,9 @@ def decode_container(data: bytes, path: str, shape: RecordOf[T]) -> T:
             ) from cause
         value: T = reader(shape)(fields)
         return value
-    raise Corrupt(f"{path}: the file holds no record.", next_step=_DAMAGED, path=path)
+    raise Corrupt(
+        f"{path}: the file holds no record.", next_step=_DAMAGED, path=path, offset=len(data)
+    )
 
 
 _DAMAGED = "The file is damaged or was written by something else; restore it from a copy."
@@ -103,7 +105,12 @@ def _own(shape: RecordOf[Any]) -> tuple[bytes, Raw]:
 def parsed_schema(text: bytes, shape: RecordOf[Any], path: str) -> Raw:
     """Return a writer's schema, checked against the shape, ready for fastavro."""
     if len(text) > _MAX_SCHEMA:
-        raise Corrupt(f"{path}: a schema of {len(text)} bytes.", next_step=_DAMAGED, path=path)
+        raise Corrupt(
+            f"{path}: a schema of {len(text)} bytes.",
+            next_step=_DAMAGED,
+            path=path,
+            offset=len(MAGIC),
+        )
     try:
         return _checked(text, shape)
     except Corrupt as error:
