@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lakewright.model.errors import Invalid
 from lakewright.model.instant import Instant
 
 
@@ -14,6 +15,19 @@ class ReadingMode(StrEnum):
     SNAPSHOT_READ_OPTIMIZED = "read_optimized"
     INCREMENTAL = "incremental"
     CDC = "cdc"
+
+    @classmethod
+    def parse(cls, text: str) -> "ReadingMode":
+        """Return the mode of a name or value, in capitals or not; ``Invalid`` lists the values."""
+        wanted = str(text).lower()
+        for mode in cls:
+            if wanted in (mode.value, mode.name.lower()):
+                return mode
+        raise Invalid(
+            f"{text!r} is no reading mode.",
+            next_step=f"Use one of {', '.join(cls)}.",
+            mode=str(text),
+        )
 
 
 @dataclass(frozen=True, slots=True, order=True)

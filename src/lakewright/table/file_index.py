@@ -6,11 +6,8 @@ from datetime import date, datetime
 from typing import TypeAlias
 
 from lakewright.format.hudi.metadata.commit import CommitMetadata
-from lakewright.model.errors import Invalid
-from lakewright.model.expression.bind import bind
-from lakewright.model.expression.bound import BoundExpression, BoundNode
-from lakewright.model.expression.nodes import Expression
-from lakewright.model.expression.parse import parse_expression
+from lakewright.model.expression.bound import BoundExpression
+from lakewright.model.expression.filters import Filters, bind_filters
 from lakewright.model.files import (
     FileGroup,
     FileGroupId,
@@ -45,8 +42,6 @@ _COMPACTING = frozenset({"COMPACT"})
 
 #: What names a point in time: an instant, its text, or a time.
 Point: TypeAlias = Instant | str | datetime | date
-#: Conditions that all must hold, each as it was written, as SQL text, or bound already.
-Filters: TypeAlias = Sequence[Expression | BoundExpression | str]
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,7 @@ class FileIndex:
 
     def partitions(self, filters: Filters = ()) -> Iterator[PartitionDescriptor]:
         """Stream the partitions that hold visible files now and may match the filters."""
-        filters = self._bound(filters)
+        filters = bind_filters(filters, self._tree.schema)
         visible = see_at(self.state, None)
         for descriptor, folder in walk_partitions(self._tree, filters, Tally()):
             if latest_slices(_listing(folder), visible) or not self.state.config.partition_fields:
@@ -88,7 +83,7 @@ class FileIndex:
         unpartitioned table. ``read_optimized`` lists base files alone. A time that was
         cleaned away raises ``HistoryGone`` before anything is listed.
         """
-        filters = self._bound(filters)
+        filters = bind_filters(filters, self._tree.schema)
         as_of = self._moment(instant, requested_time)
         visible = see_at(self.state, as_of)
         choose = latest_bases if read_optimized else latest_slices
@@ -119,7 +114,7 @@ class FileIndex:
         are visited. Groups that were merely compacted are left out. The slices may hold older
         rows too: the commit time of a row tells whether it belongs to the window.
         """
-        filters = self._bound(filters)
+        filters = bind_filters(filters, self._tree.schema)
         after, upto = self._moment(start, effective_time), self._moment(end, effective_time)
         visible = see_until(self.state, upto)
         touched = self._touched(window(self.state, after, upto))
@@ -152,7 +147,7 @@ class FileIndex:
         Groups that a later write replaced are among them until they are cleaned away, and so are
         older slices.
         """
-        filters = self._bound(filters)
+        filters = bind_filters(filters, self._tree.schema)
         visible = see_at(self.state, None)
         for _, folder in walk_partitions(self._tree, filters, Tally()):
             yield from file_groups(_listing(folder), visible)
@@ -183,29 +178,6 @@ class FileIndex:
         if point is None or isinstance(point, Instant):
             return None if point is None else counted(point)
         return parse_point_in_time(point, self.state.config.timezone)
-
-    def _bound(self, filters: Filters) -> Sequence[BoundExpression]:
-        """Resolve the names of filters against the schema, once, before any folder is listed."""
-        if isinstance(filters, str | Expression | BoundNode):
-            raise Invalid(
-                f"filters={filters!r} is one condition.",
-                next_step="Give a list of those that all must hold: filters=[…].",
-                argument="filters",
-            )
-        found: list[BoundExpression] = []
-        for one in filters:
-            written = parse_expression(one) if isinstance(one, str) else one
-            if isinstance(written, Expression):
-                found.append(bind(written, self._tree.schema))
-            elif isinstance(written, BoundNode):
-                found.append(written)
-            else:
-                raise Invalid(
-                    f"{one!r} is no condition.",
-                    next_step="Make one with lakewright.col() and lit(), or write SQL text.",
-                    argument="filters",
-                )
-        return found
 
     def _check_standing(
         self, visible: Visibility, choose: "_Choose", filters: Sequence[BoundExpression]

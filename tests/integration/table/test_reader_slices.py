@@ -241,6 +241,29 @@ def test_the_target_may_be_an_evolved_schema(slice_and_reader) -> None:
     assert sorted(rows, key=repr) == [{"n": 2.0, "more": None}, {"n": 9.0, "more": None}]
 
 
+@pytest.mark.parametrize("condition", ["id = 'a'", lw.col("id") == "a"])
+def test_filters_may_come_as_they_were_written(slice_and_reader, condition: Any) -> None:
+    piece, reader = slice_and_reader
+    assert [row["id"] for row in read(reader.push_down_filters([condition]), piece)] == ["a"]
+    with pytest.raises(Invalid, match=r"no column 'nmae'.*id"):
+        reader.push_down_filters(["nmae = 'a'"])
+    with pytest.raises(Invalid, match="one condition"):
+        reader.push_down_filters(condition)
+    with pytest.raises(Invalid, match="no condition"):
+        reader.push_down_filters([7])
+
+
+def test_modes_go_by_their_names(slice_and_reader) -> None:
+    piece, reader = slice_and_reader
+    bases = reader.reading_mode(ReadingMode.SNAPSHOT_READ_OPTIMIZED)
+    for name in ("read_optimized", "SNAPSHOT_READ_OPTIMIZED"):
+        assert read(reader.reading_mode(name), piece) == read(bases, piece)
+    with pytest.raises(Invalid, match="window"):
+        reader.reading_mode("INCREMENTAL")
+    with pytest.raises(Invalid, match=r"'snap' is no reading mode.*incremental"):
+        reader.reading_mode("snap")
+
+
 def test_only_an_incremental_reading_has_instants(slice_and_reader) -> None:
     piece, reader = slice_and_reader
     window = reader.reading_mode(ReadingMode.INCREMENTAL, changed_by=[at(2)])

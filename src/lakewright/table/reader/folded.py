@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewright.format.arrow.evolve import conform
+from lakewright.format.arrow.failures import placed
 from lakewright.format.arrow.schema import to_arrow_schema
 from lakewright.format.hudi.log.blocks import BlockKind
 from lakewright.model.schema import OPERATION, Struct
@@ -113,7 +114,8 @@ def _base_rows(source: SliceSource, folded: FoldedBase, schema: pa.Schema) -> It
     with source.open_base(base) as opened:
         groups = range(opened.reader.num_row_groups)
         for batch in opened.batches(schema.names, groups, BATCH_ROWS):
-            keys = record_keys(batch, source.config, opened.reader.path)
+            with placed(opened.reader.path, opened.reader.footer.offset):
+                keys = record_keys(batch, source.config, opened.reader.path)
             held = conform(times_as_text(batch, schema), schema, opened.names.inner)
             rows = pa.Table.from_batches([held])
             yield folded.meet(keys, rows, source.ordering(batch))

@@ -9,6 +9,7 @@ from typing import IO, Self
 import numpy as np
 import pyarrow as pa
 
+from lakewright.format.arrow.failures import placed
 from lakewright.format.arrow.nested import field_values
 from lakewright.format.hudi.log.blocks import BlockKind, LogBlock
 from lakewright.format.hudi.log.deletes import DeleteRecords
@@ -221,8 +222,12 @@ class SliceLogs:
     ) -> BlockEntries:
         """Return what decoded records say, by key unless positions are given."""
         deletes = self._policy.delete_flags(records)
+        keys = positions
+        if keys is None:
+            with placed(block.path, block.offset):
+                keys = record_keys(records, self._config, block.path)
         return BlockEntries(
-            keys=record_keys(records, self._config, block.path) if positions is None else positions,
+            keys=keys,
             ordering=self._source.ordering(records),
             deletes=deletes,
             hard=self._hard(records, deletes),

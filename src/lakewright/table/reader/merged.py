@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lakewright.format.arrow.failures import placed
 from lakewright.model.files import BaseFile
 from lakewright.model.schema import COMMIT_TIME
 from lakewright.table.merge.winners import BaseContest, Flags, LogWinners, resolve
@@ -109,7 +110,9 @@ class Meeting:
         values = self.source.ordering(batch)
         if self.by_position:
             return self.contest.kept_by_position(start, batch.num_rows, values, among)
-        keys = record_keys(batch, self.source.config, self.base.reader.path)
+        reader = self.base.reader
+        with placed(reader.path, reader.footer.offset):
+            keys = record_keys(batch, self.source.config, reader.path)
         return self.contest.kept_by_key(keys, values)
 
 

@@ -56,7 +56,9 @@ class SliceOverlay:
             at += records.num_rows
             if len(flags) < records.num_rows:
                 raise Corrupt(
-                    f"{block.path} has other records than when it was merged.", path=block.path
+                    f"{block.path} has other records than when it was merged.",
+                    path=block.path,
+                    offset=block.offset,
                 )
             if flags.any():
                 wanted = records if flags.all() else records.filter(pa.array(flags))

@@ -14,6 +14,7 @@ from lakewright.format.hudi.partition_paths import partition_values
 from lakewright.model.errors import Invalid
 from lakewright.model.expression.analyse import conjunction, references
 from lakewright.model.expression.bound import BoundExpression, BoundIn, BoundReference
+from lakewright.model.expression.filters import Filters, bind_filters
 from lakewright.model.files import FileSlice, ReadingMode
 from lakewright.model.schema import COMMIT_TIME, META_COLUMNS, META_FIELDS, STRING, Struct
 from lakewright.storage.port import Storage
@@ -89,14 +90,15 @@ class FileSliceReader:
         """Read these columns, Hudi's own among them if named, with these types."""
         return replace(self, target=schema)
 
-    def push_down_filters(self, filters: Iterable[BoundExpression]) -> "FileSliceReader":
+    def push_down_filters(self, filters: Filters) -> "FileSliceReader":
         """Leave out rows that do not satisfy all of the filters, and what cannot hold others."""
-        return replace(self, filters=(*self.filters, *filters))
+        return replace(self, filters=(*self.filters, *bind_filters(filters, self.whole_schema)))
 
     def reading_mode(
-        self, mode: ReadingMode, changed_by: Iterable[str] | None = None
+        self, mode: ReadingMode | str, changed_by: Iterable[str] | None = None
     ) -> "FileSliceReader":
         """Choose how slices are read; the instants of an incremental reading come with it."""
+        mode = ReadingMode.parse(mode)
         if mode is ReadingMode.CDC:
             raise Invalid(
                 "a change stream is not read from single slices.",
