@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewright.format.hudi.archived_instant import ArchivedInstant
+from lakewright.format.hudi.metadata.bare import body_in_container, plan_in_container
 from lakewright.format.hudi.metadata.json_text import decode_json, encode_json
 from lakewright.format.hudi.metadata.shapes import LONG, STRING, ListOf, Member, RecordOf
 from lakewright.model.errors import Conflict, Corrupt, NotFound
@@ -242,8 +243,13 @@ def _archived(row: tuple[object, ...], path: str) -> ArchivedInstant:
             raise _unreadable(path, "a row without time or action")
     if action is None or not isinstance(plan, bytes | None):
         raise _unreadable(path, f"action {name[:40]!r}")
-    instant = Instant(time, action.completes_as, State.COMPLETED, completed or time)
-    return ArchivedInstant(instant, metadata or None, plan or None)
+    done = action.completes_as
+    instant = Instant(time, done, State.COMPLETED, completed or time)
+    return ArchivedInstant(
+        instant,
+        body_in_container(metadata, done) if metadata else None,
+        plan_in_container(plan, done) if plan else None,
+    )
 
 
 def append_lsm(

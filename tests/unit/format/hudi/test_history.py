@@ -1,9 +1,11 @@
 """The archived timeline of both layouts: written, merged, read back in order."""
 
+import io
 import json
 import uuid
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,12 +23,18 @@ from lakewright.format.hudi.metadata.clean import (
     encode_clean,
     encode_clean_plan,
 )
-from lakewright.format.hudi.metadata.commit import CommitMetadata, decode_commit, encode_commit
+from lakewright.format.hudi.metadata.commit import (
+    REPLACE_COMMIT,
+    CommitMetadata,
+    decode_commit,
+    encode_commit,
+)
 from lakewright.format.hudi.metadata.compaction import CompactionPlan, encode_compaction_plan
 from lakewright.format.hudi.metadata.indexing import IndexCommit, encode_index_commit
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan, encode_replace_plan
 from lakewright.format.hudi.metadata.restore import SavepointMetadata, encode_savepoint
 from lakewright.format.hudi.metadata.rollback import RollbackMetadata, encode_rollback
+from lakewright.format.hudi.metadata.shapes import avro_schema
 from lakewright.model.errors import Conflict, Corrupt
 from lakewright.model.instant import Action, Instant, State
 from lakewright.storage.open import open_storage
@@ -95,6 +103,55 @@ def test_every_kind_of_instant_comes_back(layout: int) -> None:
     storage, table = memory(), config(layout)
     append_history(storage, table, reversed(every_kind(layout)))
     assert list(read_history(storage, table)) == every_kind(layout)
+
+
+def bare(container: bytes | None) -> bytes | None:
+    """Take the record out of its container, as Hudi 1.0 archives it on the way from version 6."""
+    if container is None:
+        return None
+    (block,) = fastavro.block_reader(io.BytesIO(container))
+    record: bytes = block.bytes_.getvalue()
+    return record
+
+
+def test_bodies_without_a_container_get_one() -> None:
+    storage, table = memory(), config(2)
+    kinds = every_kind(2)
+    moved = [ArchivedInstant(one.instant, bare(one.metadata), bare(one.plan)) for one in kinds]
+    assert all(
+        one.metadata != other.metadata for one, other in zip(moved, kinds[:-1], strict=False)
+    )
+    append_history(storage, table, moved)
+    assert list(read_history(storage, table)) == kinds
+
+
+def test_a_replaced_group_is_found_where_the_version_has_its_null_last() -> None:
+    # As in the schema of 1.0, in which such records come out of its upgrade.
+    schema = avro_schema(REPLACE_COMMIT)
+    for member in schema["fields"]:
+        if member["name"] == "version":
+            member["type"] = ["int", "null"]
+            member.pop("default", None)
+    out = io.BytesIO()
+    held = {"partitionToReplaceFileIds": {"p": ["f"]}, "version": 1, "operationType": "CLUSTER"}
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), held)
+    storage, table = memory(), config(2)
+    instant = completed(1, Action.REPLACECOMMIT, 2)
+    append_history(storage, table, [ArchivedInstant(instant, out.getvalue())])
+    (found,) = read_history(storage, table)
+    assert found.metadata is not None
+    read = decode_commit(found.metadata, "p")
+    assert (read.replaced, read.version, read.operation) == ({"p": ("f",)}, 1, "CLUSTER")
+
+
+@pytest.mark.parametrize("body", [b"\x02", b"no record of ours", b"\x00" * 40])
+def test_a_body_that_is_no_record_stays_damaged(body: bytes) -> None:
+    storage, table = memory(), config(2)
+    append_history(storage, table, [ArchivedInstant(completed(1, Action.COMMIT, 2), body)])
+    (found,) = read_history(storage, table)
+    assert found.metadata == body
+    with pytest.raises(Corrupt):
+        decode_commit(body, "p")
 
 
 @pytest.mark.parametrize("layout", [1, 2])
