@@ -154,6 +154,39 @@ def test_a_body_that_is_no_record_stays_damaged(body: bytes) -> None:
         decode_commit(body, "p")
 
 
+def upgraded_by_hudi(*numbers: int) -> tuple[Storage, TableConfig]:
+    """Return a history whose one file has its rows, and its name, as Hudi 1.0 moved them there."""
+    storage, table = memory(), config(2)
+    append_history(storage, table, [commit(n) for n in sorted(numbers)])
+    (file,) = current_manifest(storage, table.history_folder).files
+    rows = pq.read_table(pa.BufferReader(storage.read(f"{table.history_folder}/{file.name}")))
+    places = [sorted(numbers).index(n) for n in numbers]
+    out = io.BytesIO()
+    pq.write_table(rows.take(places), out)
+    name = f"{time(numbers[0])}_{time(numbers[-1])}_0.parquet"
+    storage.write(f"{table.history_folder}/{name}", out.getvalue())
+    listed = {"files": [{"fileName": name, "fileLen": len(out.getvalue())}]}
+    storage.write(f"{table.history_folder}/manifest_1", json.dumps(listed).encode())
+    return storage, table
+
+
+def test_an_archive_that_was_moved_newest_file_first_is_read_in_order() -> None:
+    storage, table = upgraded_by_hudi(5, 6, 3, 4, 1)
+    assert list(read_history(storage, table)) == [commit(n) for n in (1, 3, 4, 5, 6)]
+    for after in (1, 2, 5):
+        found = [past.instant.requested for past in read_history(storage, table, after=time(after))]
+        assert found == [time(n) for n in (1, 3, 4, 5, 6) if n > after]
+
+
+def test_what_is_merged_with_such_a_file_is_named_by_its_rows() -> None:
+    storage, table = upgraded_by_hudi(5, 6, 3, 4)
+    append_history(storage, table, [commit(8)])
+    append_history(storage, table, [commit(9)])
+    (file,) = current_manifest(storage, table.history_folder).files
+    assert (file.first, file.last, file.level, file.in_order) == (time(3), time(9), 1, True)
+    assert list(read_history(storage, table)) == [commit(n) for n in (3, 4, 5, 6, 8, 9)]
+
+
 @pytest.mark.parametrize("layout", [1, 2])
 def test_a_table_without_an_archive_has_no_history(layout: int) -> None:
     storage = memory()
