@@ -24,6 +24,7 @@ from lakewright.format.hudi.metadata.clean import (
     encode_clean_plan,
 )
 from lakewright.format.hudi.metadata.commit import (
+    COMMIT,
     REPLACE_COMMIT,
     CommitMetadata,
     decode_commit,
@@ -142,6 +143,25 @@ def test_a_replaced_group_is_found_where_the_version_has_its_null_last() -> None
     assert found.metadata is not None
     read = decode_commit(found.metadata, "p")
     assert (read.replaced, read.version, read.operation) == ({"p": ("f",)}, 1, "CLUSTER")
+
+
+def test_a_commit_as_releases_before_1_0_2_moved_it() -> None:
+    schema = avro_schema(COMMIT)
+    schema["fields"] = [f for f in schema["fields"] if f["name"] != "compacted"]
+    stat = schema["fields"][0]["type"][1]["values"]["items"]
+    del stat["fields"][[f["name"] for f in stat["fields"]].index("cdcStats") + 1 :]
+    out = io.BytesIO()
+    stats = {"p": [{"fileId": "f", "path": "p/f_1.parquet", "numWrites": 3}]}
+    held = {"partitionToWriteStats": stats, "version": 1, "operationType": "UPSERT"}
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), held)
+    storage, table = memory(), config(2)
+    instant = completed(1, Action.COMMIT, 2)
+    append_history(storage, table, [ArchivedInstant(instant, out.getvalue())])
+    (found,) = read_history(storage, table)
+    assert found.metadata is not None
+    read = decode_commit(found.metadata, "p")
+    assert [(s.path, s.num_writes) for s in read.write_stats["p"]] == [("p/f_1.parquet", 3)]
+    assert (read.version, read.operation) == (1, "UPSERT")
 
 
 @pytest.mark.parametrize("body", [b"\x02", b"no record of ours", b"\x00" * 40])

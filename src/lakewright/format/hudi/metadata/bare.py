@@ -5,6 +5,7 @@ bodies that it moves are bare Avro records, in the schemas of that release; what
 later is a container like the files of the timeline.
 """
 
+import copy
 import functools
 import io
 import json
@@ -74,13 +75,26 @@ def _is_record(data: bytes, schema: Raw) -> bool:
 
 @functools.cache
 def _schemas(shape: RecordOf[Any]) -> tuple[tuple[bytes, Raw], ...]:
-    """Return the schemas that such records may have: releases put a version's null elsewhere."""
+    """Return the schemas that such records may have, the newest first."""
     schema = avro_schema(shape)
+    # Releases put a version's null elsewhere, and those before 1.0.2 tell less of commits.
     turned = {**schema, "fields": [_turned(field) for field in schema["fields"]]}
     return tuple(
         (json.dumps(one, separators=(",", ":")).encode(), fastavro.parse_schema(one))
-        for one in (schema, turned)
+        for one in (schema, turned, _shortened(schema), _shortened(turned))
     )
+
+
+def _shortened(schema: Raw) -> Raw:
+    """Return a schema of commits without what 1.0.2 added to it."""
+    fields = [field for field in schema["fields"] if field["name"] != "compacted"]
+    if fields[0]["name"] != "partitionToWriteStats":
+        return schema
+    stats = copy.deepcopy(fields[0])
+    record = stats["type"][1]["values"]["items"]
+    names = [field["name"] for field in record["fields"]]
+    del record["fields"][names.index("cdcStats") + 1 :]
+    return {**schema, "fields": [stats, *fields[1:]]}
 
 
 def _turned(field: dict[str, Any]) -> dict[str, Any]:
