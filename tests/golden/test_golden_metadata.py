@@ -79,10 +79,17 @@ CLUSTERING: Codec = (
     replace_plan.decode_replace_plan,
     lambda value, _: replace_plan.encode_replace_plan(value),
 )
+CLEANING: Codec = (
+    clean.CLEAN_PLAN,
+    clean.decode_clean_plan,
+    lambda value, _: clean.encode_clean_plan(value),
+)
 R, F, C = State.REQUESTED, State.INFLIGHT, State.COMPLETED
 CODECS: Mapping[tuple[Action, State], Codec] = {
     (Action.COMMIT, F): COMMIT,
     (Action.COMMIT, C): COMMIT,
+    # Empty, but for those that the upgrade of Hudi 1.0 has rewritten.
+    (Action.DELTACOMMIT, R): COMMIT,
     (Action.DELTACOMMIT, F): COMMIT,
     (Action.DELTACOMMIT, C): COMMIT,
     (Action.REPLACECOMMIT, R): CLUSTERING,
@@ -91,11 +98,9 @@ CODECS: Mapping[tuple[Action, State], Codec] = {
     (Action.CLUSTERING, R): CLUSTERING,
     (Action.COMPACTION, R): COMPACTION,
     (Action.LOGCOMPACTION, R): COMPACTION,
-    (Action.CLEAN, R): (
-        clean.CLEAN_PLAN,
-        clean.decode_clean_plan,
-        lambda value, _: clean.encode_clean_plan(value),
-    ),
+    (Action.CLEAN, R): CLEANING,
+    # Empty, but for those of Hudi 1.0.
+    (Action.CLEAN, F): CLEANING,
     (Action.CLEAN, C): (
         clean.CLEAN,
         clean.decode_clean,

@@ -30,7 +30,7 @@ REPLAYED = tuple(
     name
     for name in table_names("own")
     if name.startswith(("orders_", "ordered_by_", "filled_", "partial_", "latest_", "default_"))
-    and not name.endswith("_v8")
+    and not name.endswith(("_v8", "_by_0_15", "_by_1_0"))
 )
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewright.format.hudi.archived_instant import ArchivedInstant
+from lakewright.format.hudi.metadata.bare import body_in_container, plan_in_container
 from lakewright.format.hudi.metadata.json_text import decode_json, encode_json
 from lakewright.format.hudi.metadata.shapes import LONG, STRING, ListOf, Member, RecordOf
 from lakewright.model.errors import Conflict, Corrupt, NotFound
@@ -87,13 +88,17 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class LsmFile:
-    """One data file: the instant times of its first and last row, its level and size."""
+    """One data file: its level and size, and instant times between which those of its rows lie.
+
+    The rows of one that is not ``in_order`` lie anywhere between ``first`` and ``last``.
+    """
 
     name: str
     size: int
     first: str
     last: str
     level: int
+    in_order: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +171,12 @@ def _lsm_file(entry: _Entry, path: str) -> LsmFile:
             next_step="Expected <first>_<last>_<level>.parquet.",
             path=path,
         )
-    return LsmFile(entry.name, entry.size, match[1], match[2], int(match[3]))
+    first, last = match[1], match[2]
+    if first <= last:
+        return LsmFile(entry.name, entry.size, first, last, int(match[3]))
+    # Hudi 1.0 moves the archive of version 6 here newest file first, and names what it writes by
+    # the first and the last row. All that this tells is that the times of others lie beyond.
+    return LsmFile(entry.name, entry.size, "0", "9" * len(first), int(match[3]), in_order=False)
 
 
 def read_lsm(storage: Storage, folder: str, after: str | None = None) -> Iterator[ArchivedInstant]:
@@ -189,7 +199,7 @@ def _merged(
     heads: list[tuple[Instant, int, ArchivedInstant, Iterator[ArchivedInstant]]] = []
     while waiting or heads:
         while waiting and (not heads or waiting[-1].first <= heads[0][0].requested):
-            rows = _rows(storage, f"{folder}/{waiting.pop().name}", after)
+            rows = _sorted_rows(storage, folder, waiting.pop(), after)
             _push(heads, rows, len(waiting))
         if not heads:
             return
@@ -206,6 +216,13 @@ def _push(
     entry = next(rows, None)
     if entry is not None:
         heapq.heappush(heads, (entry.instant, order, entry, rows))
+
+
+def _sorted_rows(
+    storage: Storage, folder: str, file: LsmFile, after: str
+) -> Iterator[ArchivedInstant]:
+    rows = _rows(storage, f"{folder}/{file.name}", after)
+    return rows if file.in_order else iter(sorted(rows, key=lambda entry: entry.instant))
 
 
 def _rows(
@@ -242,8 +259,13 @@ def _archived(row: tuple[object, ...], path: str) -> ArchivedInstant:
             raise _unreadable(path, "a row without time or action")
     if action is None or not isinstance(plan, bytes | None):
         raise _unreadable(path, f"action {name[:40]!r}")
-    instant = Instant(time, action.completes_as, State.COMPLETED, completed or time)
-    return ArchivedInstant(instant, metadata or None, plan or None)
+    done = action.completes_as
+    instant = Instant(time, done, State.COMPLETED, completed or time)
+    return ArchivedInstant(
+        instant,
+        body_in_container(metadata, done) if metadata else None,
+        plan_in_container(plan, done) if plan else None,
+    )
 
 
 def append_lsm(
@@ -266,8 +288,7 @@ def append_lsm(
     manifest = _add(storage, folder, manifest, (), entries, _name(first, last, 0))
     merges = 0
     while (inputs := _full_level(manifest.files, COMPACTION_BATCH.read(options))) is not None:
-        first, last = min(f.first for f in inputs), max(f.last for f in inputs)
-        name = _name(first, last, inputs[0].level + 1)
+        name = _name(*_bounds(storage, folder, inputs), inputs[0].level + 1)
         manifest = _add(storage, folder, manifest, inputs, (), name)
         merges += 1
     if merges:
@@ -295,6 +316,16 @@ def _known(storage: Storage, folder: str, manifest: Manifest, first: str) -> set
         if first <= file.last
         for entry in _rows(storage, f"{folder}/{file.name}", "", bodies=False)
     }
+
+
+def _bounds(storage: Storage, folder: str, files: Sequence[LsmFile]) -> tuple[str, str]:
+    """Return the times of the first and the last instant in these files."""
+    times = [time for file in files if file.in_order for time in (file.first, file.last)]
+    for file in files:
+        if not file.in_order:
+            rows = _rows(storage, f"{folder}/{file.name}", "", bodies=False)
+            times.extend(entry.instant.requested for entry in rows)
+    return min(times), max(times)
 
 
 def _name(first: str, last: str, level: int) -> str:

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 from lakewright.format.hudi.log.blocks import BlockKind, LogBlock
 
-_RECORDS = frozenset({BlockKind.AVRO_DATA, BlockKind.PARQUET_DATA, BlockKind.DELETE})
+#: Blocks of HFiles too: nobody here reads them, but who passed over them would lose rows.
+_RECORDS = frozenset(
+    {BlockKind.AVRO_DATA, BlockKind.HFILE_DATA, BlockKind.PARQUET_DATA, BlockKind.DELETE}
+)
 
 
 def live_blocks(

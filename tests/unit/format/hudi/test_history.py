@@ -1,9 +1,11 @@
 """The archived timeline of both layouts: written, merged, read back in order."""
 
+import io
 import json
 import uuid
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,12 +23,19 @@ from lakewright.format.hudi.metadata.clean import (
     encode_clean,
     encode_clean_plan,
 )
-from lakewright.format.hudi.metadata.commit import CommitMetadata, decode_commit, encode_commit
+from lakewright.format.hudi.metadata.commit import (
+    COMMIT,
+    REPLACE_COMMIT,
+    CommitMetadata,
+    decode_commit,
+    encode_commit,
+)
 from lakewright.format.hudi.metadata.compaction import CompactionPlan, encode_compaction_plan
 from lakewright.format.hudi.metadata.indexing import IndexCommit, encode_index_commit
 from lakewright.format.hudi.metadata.replace_plan import ReplacePlan, encode_replace_plan
 from lakewright.format.hudi.metadata.restore import SavepointMetadata, encode_savepoint
 from lakewright.format.hudi.metadata.rollback import RollbackMetadata, encode_rollback
+from lakewright.format.hudi.metadata.shapes import avro_schema
 from lakewright.model.errors import Conflict, Corrupt
 from lakewright.model.instant import Action, Instant, State
 from lakewright.storage.open import open_storage
@@ -95,6 +104,107 @@ def test_every_kind_of_instant_comes_back(layout: int) -> None:
     storage, table = memory(), config(layout)
     append_history(storage, table, reversed(every_kind(layout)))
     assert list(read_history(storage, table)) == every_kind(layout)
+
+
+def bare(container: bytes | None) -> bytes | None:
+    """Take the record out of its container, as Hudi 1.0 archives it on the way from version 6."""
+    if container is None:
+        return None
+    (block,) = fastavro.block_reader(io.BytesIO(container))
+    record: bytes = block.bytes_.getvalue()
+    return record
+
+
+def test_bodies_without_a_container_get_one() -> None:
+    storage, table = memory(), config(2)
+    kinds = every_kind(2)
+    moved = [ArchivedInstant(one.instant, bare(one.metadata), bare(one.plan)) for one in kinds]
+    assert all(
+        one.metadata != other.metadata for one, other in zip(moved, kinds[:-1], strict=False)
+    )
+    append_history(storage, table, moved)
+    assert list(read_history(storage, table)) == kinds
+
+
+def test_a_replaced_group_is_found_where_the_version_has_its_null_last() -> None:
+    # As in the schema of 1.0, in which such records come out of its upgrade.
+    schema = avro_schema(REPLACE_COMMIT)
+    for member in schema["fields"]:
+        if member["name"] == "version":
+            member["type"] = ["int", "null"]
+            member.pop("default", None)
+    out = io.BytesIO()
+    held = {"partitionToReplaceFileIds": {"p": ["f"]}, "version": 1, "operationType": "CLUSTER"}
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), held)
+    storage, table = memory(), config(2)
+    instant = completed(1, Action.REPLACECOMMIT, 2)
+    append_history(storage, table, [ArchivedInstant(instant, out.getvalue())])
+    (found,) = read_history(storage, table)
+    assert found.metadata is not None
+    read = decode_commit(found.metadata, "p")
+    assert (read.replaced, read.version, read.operation) == ({"p": ("f",)}, 1, "CLUSTER")
+
+
+def test_a_commit_as_releases_before_1_0_2_moved_it() -> None:
+    schema = avro_schema(COMMIT)
+    schema["fields"] = [f for f in schema["fields"] if f["name"] != "compacted"]
+    stat = schema["fields"][0]["type"][1]["values"]["items"]
+    del stat["fields"][[f["name"] for f in stat["fields"]].index("cdcStats") + 1 :]
+    out = io.BytesIO()
+    stats = {"p": [{"fileId": "f", "path": "p/f_1.parquet", "numWrites": 3}]}
+    held = {"partitionToWriteStats": stats, "version": 1, "operationType": "UPSERT"}
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), held)
+    storage, table = memory(), config(2)
+    instant = completed(1, Action.COMMIT, 2)
+    append_history(storage, table, [ArchivedInstant(instant, out.getvalue())])
+    (found,) = read_history(storage, table)
+    assert found.metadata is not None
+    read = decode_commit(found.metadata, "p")
+    assert [(s.path, s.num_writes) for s in read.write_stats["p"]] == [("p/f_1.parquet", 3)]
+    assert (read.version, read.operation) == (1, "UPSERT")
+
+
+@pytest.mark.parametrize("body", [b"\x02", b"no record of ours", b"\x00" * 40])
+def test_a_body_that_is_no_record_stays_damaged(body: bytes) -> None:
+    storage, table = memory(), config(2)
+    append_history(storage, table, [ArchivedInstant(completed(1, Action.COMMIT, 2), body)])
+    (found,) = read_history(storage, table)
+    assert found.metadata == body
+    with pytest.raises(Corrupt):
+        decode_commit(body, "p")
+
+
+def upgraded_by_hudi(*numbers: int) -> tuple[Storage, TableConfig]:
+    """Return a history whose one file has its rows, and its name, as Hudi 1.0 moved them there."""
+    storage, table = memory(), config(2)
+    append_history(storage, table, [commit(n) for n in sorted(numbers)])
+    (file,) = current_manifest(storage, table.history_folder).files
+    rows = pq.read_table(pa.BufferReader(storage.read(f"{table.history_folder}/{file.name}")))
+    places = [sorted(numbers).index(n) for n in numbers]
+    out = io.BytesIO()
+    pq.write_table(rows.take(places), out)
+    name = f"{time(numbers[0])}_{time(numbers[-1])}_0.parquet"
+    storage.write(f"{table.history_folder}/{name}", out.getvalue())
+    listed = {"files": [{"fileName": name, "fileLen": len(out.getvalue())}]}
+    storage.write(f"{table.history_folder}/manifest_1", json.dumps(listed).encode())
+    return storage, table
+
+
+def test_an_archive_that_was_moved_newest_file_first_is_read_in_order() -> None:
+    storage, table = upgraded_by_hudi(5, 6, 3, 4, 1)
+    assert list(read_history(storage, table)) == [commit(n) for n in (1, 3, 4, 5, 6)]
+    for after in (1, 2, 5):
+        found = [past.instant.requested for past in read_history(storage, table, after=time(after))]
+        assert found == [time(n) for n in (1, 3, 4, 5, 6) if n > after]
+
+
+def test_what_is_merged_with_such_a_file_is_named_by_its_rows() -> None:
+    storage, table = upgraded_by_hudi(5, 6, 3, 4)
+    append_history(storage, table, [commit(8)])
+    append_history(storage, table, [commit(9)])
+    (file,) = current_manifest(storage, table.history_folder).files
+    assert (file.first, file.last, file.level, file.in_order) == (time(3), time(9), 1, True)
+    assert list(read_history(storage, table)) == [commit(n) for n in (3, 4, 5, 6, 8, 9)]
 
 
 @pytest.mark.parametrize("layout", [1, 2])

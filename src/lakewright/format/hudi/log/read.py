@@ -205,8 +205,9 @@ def read_data(file: IO[bytes], block: LogBlock, columns: Sequence[str] | None = 
                 return _parquet_data(file, block, columns)
         case BlockKind.HFILE_DATA:
             raise Unsupported(
-                f"{block.path} holds HFile records, which only Hudi's metadata table uses.",
-                next_step="Read the table itself, and not its metadata table.",
+                f"{block.path} holds records in an HFile; Avro and parquet blocks are read.",
+                next_step="Compact the table with the release of Hudi that wrote it, and write "
+                "with hoodie.logfile.data.block.format=avro from then on.",
                 path=block.path,
                 offset=block.offset,
             )

@@ -86,7 +86,11 @@ def encode_container(value: object, shape: RecordOf[Any]) -> bytes:
     schema_text, schema = _own(shape)
     body = io.BytesIO()
     fastavro.schemaless_writer(body, schema, writer(shape)(value))
-    content = body.getvalue()
+    return contained(body.getvalue(), schema_text)
+
+
+def contained(content: bytes, schema_text: bytes) -> bytes:
+    """Put a container around one encoded record."""
     # Equal values give equal files, so a retried write can be recognised.
     sync = hashlib.blake2b(content, digest_size=_SYNC).digest()
     key = b"avro.schema"
