@@ -42,7 +42,8 @@ def few_rows(frame: "DataFrame", expected: Estimate, limit: int) -> pa.Table | N
         if not connect and hasattr(frame._jdf, "collectAsArrowToPython"):
             return _collected(frame, schema, limit)
         if connect and expected.size * _EXPANSION <= limit:
-            return _within(frame.toArrow().cast(schema), limit)
+            batches = [conformed(batch, schema) for batch in frame.toArrow().to_batches()]
+            return _within(pa.Table.from_batches(batches, schema=schema), limit)
         return _counted(frame, schema, limit)
     if expected.known and expected.size <= limit:
         return _counted(frame, schema, limit)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from lakewright.model.errors import Corrupt, Unavailable, Unsupported
+from lakewright.model.errors import Corrupt, Invalid, Unavailable, Unsupported
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def arrow_failures(path: str, offset: int | Callable[[], int] = 0) -> Iterator[N
             path=path,
             offset=where(),
         ) from cause
-    except (pa.ArrowException, UnicodeDecodeError) as cause:
+    except (pa.ArrowException, UnicodeDecodeError, Invalid) as cause:
         raise Corrupt(f"{path} is damaged: {cause}.", path=path, offset=where()) from cause
     except OSError as cause:
         if cause.errno is not None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.failures import arrow_failures
 from lakewright.format.hudi.base_footer import BaseFooter, read_footer
 from lakewright.model.errors import Corrupt
@@ -118,7 +119,7 @@ class BaseFileReader:
             while (batch := self._next(batches, group, missing)) is not None:
                 missing -= len(batch)
                 with self._failures(group):
-                    made = _shaped(batch, target)
+                    made = conform(batch, target)
                 if keys is not None:
                     made = _with_keys(made, whole, made.column(keys))
                 yield made if filter is None else made.filter(filter)
@@ -169,13 +170,6 @@ class BaseFileReader:
                     read_dictionary=list(self._coded),
                 )
         return self._parquet
-
-
-def _shaped(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
-    """Return the batch with the target's columns, order and types."""
-    if batch.schema.names != target.names:
-        batch = batch.select(target.names)
-    return batch if batch.schema.equals(target) else batch.cast(target)
 
 
 def _with_keys(batch: pa.RecordBatch, wanted: pa.Schema, keys: pa.Array) -> pa.RecordBatch:

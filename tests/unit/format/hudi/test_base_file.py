@@ -341,3 +341,17 @@ def test_a_file_without_dictionaries_has_no_codes() -> None:
         )
         == ()
     )
+
+
+def test_members_that_are_never_null_under_structs_that_may_be() -> None:
+    """Arrow's own cast takes what lies under an absent struct for null, and refuses it."""
+    within = pa.struct([pa.field("tags", pa.list_(pa.int32()), nullable=False)])
+    outer = pa.struct([pa.field("within", within, nullable=False)])
+    schema = pa.schema([("id", pa.large_string()), ("s", outer)])
+    rows = [{"id": "a", "s": {"within": {"tags": [1, 2]}}}, {"id": "b", "s": None}]
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema), sink)
+    storage = open_storage("memory://never-null")
+    storage.create(PATH, sink.getvalue())
+    with open_base(storage, PATH) as reader:
+        assert reader.read().to_pylist() == rows

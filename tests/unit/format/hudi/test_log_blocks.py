@@ -297,3 +297,14 @@ def test_an_empty_block_has_no_rows() -> None:
         (block,) = scan(raw)
         made = read_data(io.BytesIO(raw), block)
         assert (made.num_rows, made.schema.names) == (0, ["id", "n", "l"])
+
+
+def test_members_that_are_never_null_under_structs_that_may_be() -> None:
+    """Arrow's own cast takes what lies under an absent struct for null, and refuses it."""
+    within = Struct((Field("tags", List(INT), nullable=False),))
+    schema = Struct((Field("s", Struct((Field("within", within, nullable=False),))),))
+    rows = [{"s": {"within": {"tags": [1]}}}, {"s": None}]
+    table = pa.Table.from_pylist(rows, to_arrow_schema(schema))
+    raw = parquet_block(table, data_header(ONE, to_avro_schema(schema, "t", "n")))
+    (block,) = scan(raw)
+    assert read_data(io.BytesIO(raw), block).to_pylist() == rows

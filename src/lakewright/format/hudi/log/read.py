@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakewright.format.arrow.evolve import conform
 from lakewright.format.arrow.failures import arrow_failures, placed
 from lakewright.format.hudi.avro_records import decode_framed
 from lakewright.format.hudi.base_footer import BaseFooter
@@ -271,7 +272,7 @@ def _parquet_data(file: IO[bytes], block: LogBlock, columns: Sequence[str] | Non
         target = BaseFooter(block.path, end, parquet.metadata).schema
         if columns is not None:
             target = pa.schema([target.field(c) for c in columns if c in target.names])
-        rows = parquet.read(columns=target.names).select(target.names).cast(target)
+        rows = conform(parquet.read(columns=target.names), target)
     if target.names and len(rows) != parquet.metadata.num_rows:
         raise Corrupt(
             f"a block of {block.path} claims {parquet.metadata.num_rows} records and holds "
