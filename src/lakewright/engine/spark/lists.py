@@ -28,6 +28,8 @@ _COUNT = Field("_lakewright_count", INT, nullable=False)
 _AT = "_lakewright_at"
 #: Bytes in the lists of one row of Spark, unless a single row of the table has more.
 _LIST_BYTES = 32 << 10
+#: Rows in them at most: Spark counts them with a list of numbers.
+_LIST_ROWS = 4 << 10
 #: Rows for each text that travels with their codes.
 _ROWS_PER_TEXT = 4
 
@@ -76,7 +78,7 @@ def as_lists(
     Their columns may be coded.
     """
     target = to_arrow_schema(list_form(shape, constant[0] if constant else None))
-    rows = max(1, _LIST_BYTES * batch.num_rows // max(batch.nbytes, 1))
+    rows = min(max(1, _LIST_BYTES * batch.num_rows // max(batch.nbytes, 1)), _LIST_ROWS)
     bounds = np.append(np.arange(0, batch.num_rows, rows, dtype=np.int32), np.int32(batch.num_rows))
     columns = [pa.array(np.diff(bounds))]
     for place, field in enumerate(shape):

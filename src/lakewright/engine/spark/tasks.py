@@ -45,7 +45,6 @@ _EXPECTED = 508
 
 def merged_frame(spark: "SparkSession", spec: ReadSpec, tasks: Sequence[Task]) -> "DataFrame":
     """Return the rows of tasks, merged by Python workers, a few tasks per core."""
-
     part = (len(spec.schema) + 1) / (len(spec.table_schema) + 1)
     weight = int(part * sum(max(task.size, 0) for task in tasks))
 

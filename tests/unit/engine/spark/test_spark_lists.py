@@ -76,6 +76,14 @@ def test_lists_are_short() -> None:
     assert as_lists(huge, SHAPE).column(0).to_pylist() == [1, 1]
 
 
+def test_rows_without_columns_are_counted() -> None:
+    bare = pa.Array.from_buffers(pa.struct([]), 200_000, [None])
+    made = as_lists(pa.RecordBatch.from_struct_array(bare), Struct(()), (NUMBER, 3))
+    assert made.schema.names == ["_lakewright_count", NUMBER.name]
+    counts = made.column(0).to_pylist()
+    assert sum(counts) == 200_000 and max(counts) < 10_000
+
+
 @pytest.mark.parametrize(
     "kind", [List(INT), Map(STRING), Struct((Field("a", INT),))], ids=["list", "map", "struct"]
 )
