@@ -297,6 +297,8 @@ def test_odd_values_of_many_partitions(spark: Any, tmp_path: Path, kind: str, me
     [
         "_tmp_metadata_row_index",
         "_lakewright_row",
+        "_lakewright_count",
+        "_lakewright_0",
         "_lakewright_file",
         "_lakewright_Bits",
         "_metadata",

@@ -306,7 +306,13 @@ def test_unknown_kinds_are_listed() -> None:
 
 #: Names that only readers put beside the columns of a table; they read tables with such columns
 #: in another way.
-READING = {"_lakewright_file", "_lakewright_bits", "_lakewright_row"}
+READING = {
+    "_lakewright_at",
+    "_lakewright_bits",
+    "_lakewright_count",
+    "_lakewright_file",
+    "_lakewright_row",
+}
 
 
 def test_columns_cannot_have_the_names_of_what_travels_beside_them(tmp_path: Path) -> None:
