@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 #: Above this many paths Spark starts a job of that many tasks to list them; asking for the
 #: status of files whose names are known is quicker from the driver.
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-#: Spark asks on which hosts each file lies; one disk has but one answer.
-_ANY_HOST = "spark.sql.sources.ignoreDataLocality"
 
 #: A session may be told to pass over missing or broken files; a table must not lose rows so.
 #: Hudi's writers store dates and times in the proleptic calendar, as the parquet format says.
@@ -59,10 +57,7 @@ def scan_frame(spark: "SparkSession", spec: ReadSpec, files: NativeFiles) -> "Da
     told = setting(spark, _LISTING)
     if len(paths) <= (int(told) if told and told.isdigit() else 0):
         return read_files(spark, reader, paths)
-    settings = {_LISTING: str(len(paths) + 1)}
-    if root.startswith("file:"):
-        settings[_ANY_HOST] = "true"
-    with changed_settings(spark, settings):
+    with changed_settings(spark, {_LISTING: str(len(paths) + 1)}):
         frame = read_files(spark, reader, paths)
         if is_connect(spark):
             _ = frame.schema  # the server lists the files now, not after the setting is back
