@@ -30,9 +30,10 @@ def arrow_failures(path: str, offset: int | Callable[[], int] = 0) -> Iterator[N
 
     try:
         yield
-    except pa.ArrowNotImplementedError as cause:
+    except (pa.ArrowNotImplementedError, Invalid) as cause:
+        why = cause.message if isinstance(cause, Invalid) else f"{cause}."
         raise Unsupported(
-            f"{path} cannot be read: {cause}.",
+            f"{path} cannot be read: {why}",
             next_step="Read it with software that knows how it was written, and write it anew.",
             path=path,
             offset=where(),
@@ -44,7 +45,7 @@ def arrow_failures(path: str, offset: int | Callable[[], int] = 0) -> Iterator[N
             path=path,
             offset=where(),
         ) from cause
-    except (pa.ArrowException, UnicodeDecodeError, Invalid) as cause:
+    except (pa.ArrowException, UnicodeDecodeError) as cause:
         raise Corrupt(f"{path} is damaged: {cause}.", path=path, offset=where()) from cause
     except OSError as cause:
         if cause.errno is not None:

@@ -119,6 +119,7 @@ class BaseFileReader:
             while (batch := self._next(batches, group, missing)) is not None:
                 missing -= len(batch)
                 with self._failures(group):
+                    self._check_codes(batch, group)
                     made = conform(batch, target)
                 if keys is not None:
                     made = _with_keys(made, whole, made.column(keys))
@@ -155,6 +156,20 @@ class BaseFileReader:
                 offset=self.footer.group_offset(group),
             )
         return batch
+
+    def _check_codes(self, batch: pa.RecordBatch, group: int) -> None:
+        """Refuse codes of texts that the dictionary lacks: Arrow hands them on as they are."""
+        for name in self._coded:
+            if name in batch.schema.names:
+                column = batch.column(name)
+                low, high = pc.min_max(column.indices).values()
+                if low.is_valid and not 0 <= low.as_py() <= high.as_py() < len(column.dictionary):
+                    raise Corrupt(
+                        f"{self.path} is damaged: column {name} has codes of texts that its "
+                        "dictionary lacks.",
+                        path=self.path,
+                        offset=self.footer.group_offset(group),
+                    )
 
     def _failures(self, group: int) -> AbstractContextManager[None]:
         return arrow_failures(self.path, lambda: self.footer.group_offset(group))

@@ -331,6 +331,31 @@ def test_texts_come_as_dictionaries_where_the_file_keeps_codes() -> None:
     assert found.cast(plain.schema).equals(plain)
 
 
+def test_codes_that_the_dictionary_lacks_are_damage() -> None:
+    """Arrow checks them where it decodes texts, and not where it hands codes on."""
+    texts = ["aa", "bb", "cc", "aa", "cc", "cc", "bb"] * 600
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"s": texts}), sink, compression="none")
+    data = bytearray(sink.getvalue())
+    codes = data.find(b"cc") + 200
+    data[codes : codes + 20] = b"\xff" * 20  # the code 3, over and over
+    storage = open_storage("memory://codes-beyond")
+    storage.create(PATH, bytes(data))
+    for coded in ((), ("s",)):
+        with open_base(storage, PATH, coded=coded) as reader, pytest.raises(Corrupt) as error:
+            reader.read()
+        assert error.value.facts == {"path": PATH, "offset": 4}
+
+
+def test_values_that_would_be_cut_off_are_not_read() -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"at": pa.array([1_001], pa.timestamp("ns"))}), sink)
+    storage = open_storage("memory://nanoseconds")
+    storage.create(PATH, sink.getvalue())
+    with open_base(storage, PATH) as reader, pytest.raises(Unsupported, match=r"column at .*ns"):
+        reader.read()
+
+
 def test_a_file_without_dictionaries_has_no_codes() -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"s": ["", ""] * 500}), sink, use_dictionary=False)
